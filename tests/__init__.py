@@ -1,0 +1,1 @@
+"""The tests, in folders that mirror those of the code they test."""
