@@ -9,7 +9,7 @@ Every formula is a mixed-radix number in Horner form, and the parentheses hold e
 leading part together with its next digit; that is also the form a solver decides best.
 
 Key and Value of a block share one granule index; a pair of granules is a unit of
-allocation and is not part of any address (Paper 4.2, 4.3).
+allocation and is not part of any address (Paper 4.2).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class AddressMap:
 def key_address(
     m: AddressMap, layer: Any, head: Any, granule: Any, token: Any, element: Any
 ) -> Address:
-    """Address of a Key element: tokens over banks, elements along the row (Paper 4.2).
+    """Address of a Key element: tokens over banks, elements along the row (Paper 4.3).
 
     Granules take the channels of the head in turn.
     """
@@ -112,7 +112,7 @@ def value_address(
     """Address of a Value element: elements over banks and channels, tokens in lanes.
 
     Granules take the stripes in turn; sub-block `element // banks` selects the channel
-    of the stripe first and then the row of the row set (Paper 4.3).
+    of the stripe first and then the row of the row set (Paper 4.4).
     """
     part = element // m.banks
     place = granule // m.stripes
