@@ -108,14 +108,14 @@ def _check_device(device: DeviceConfig) -> None:
         raise DeviceConfigError(device.name, parameter, value, accepted)
 
     for name in ("channels", "banks", "rows", "result_registers"):
-        if not _is_count(getattr(device, name), _MOST[name]):
+        if not is_count(getattr(device, name), _MOST[name]):
             refuse(name, f"a whole number from 1 to {_MOST[name]}")
     if not isinstance(device.element, ElementType):
         refuse("element", "one of " + ", ".join(str(item) for item in ElementType))
     size = device.element.bytes
-    if not _is_count(device.burst_bytes) or device.burst_bytes % size:
+    if not is_count(device.burst_bytes) or device.burst_bytes % size:
         refuse("burst_bytes", f"a positive multiple of {size}, the element's bytes")
-    if not _is_count(device.row_bytes) or device.row_bytes % device.burst_bytes:
+    if not is_count(device.row_bytes) or device.row_bytes % device.burst_bytes:
         refuse("row_bytes", f"a positive multiple of burst_bytes, {device.burst_bytes}")
     for name in ("lanes", "bursts_per_row"):
         if getattr(device, name) > _MOST[name]:
@@ -128,7 +128,8 @@ def _check_device(device: DeviceConfig) -> None:
         refuse("commit_way", 'host or read-back, or copy_column "free" beside it')
 
 
-def _is_count(value: object, most: float = float("inf")) -> bool:
+def is_count(value: object, most: float = float("inf")) -> bool:
+    """Whether a parameter is a whole number from 1 to `most`."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     return whole and 1 <= value <= most  # type: ignore[operator]
 
@@ -229,7 +230,7 @@ class ModelConfig:
 def _check_model(model: ModelConfig) -> None:
     for name in ("layers", "kv_heads", "query_heads", "head_dim", "max_context"):
         value = getattr(model, name)
-        if not _is_count(value):
+        if not is_count(value):
             raise ModelConfigError(model.name, name, value, "a whole number from 1")
     if model.query_heads % model.kv_heads:
         accepted = f"a multiple of kv_heads, {model.kv_heads}"
@@ -315,7 +316,7 @@ class _HuggingFace:
 
     def count(self, key: str) -> int:
         value = self.values.get(key)
-        if not _is_count(value):
+        if not is_count(value):
             missing = "" if key in self.values else "; the key is missing"
             self.refuse(key, f"a whole number from 1{missing}")
         return int(self.values[key])
