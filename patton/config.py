@@ -257,7 +257,8 @@ def model_preset(name_or_path: str) -> ModelConfig:
     if name_or_path in MODEL_PRESETS:
         return MODEL_PRESETS[name_or_path]
     path = Path(name_or_path)
-    if path.suffix == ".json" or len(path.parts) > 1 or _exists(path):
+    is_path = path.suffix == ".json" or len(path.parts) > 1
+    if name_or_path and (is_path or _exists(path)):
         return model_from_config(path)
     accepted = f"one of {', '.join(MODEL_PRESETS)}, or the path of a config.json"
     raise ModelConfigError("model", "name", name_or_path, accepted)

@@ -23,7 +23,7 @@ Choose = Callable[[int, int], int]
 
 
 @st.composite
-def layouts(draw: st.DrawFn, **device_fields: Any) -> Layout:
+def layouts(draw: st.DrawFn, /, **device_fields: Any) -> Layout:
     """Layouts; `device_fields` replaces fields of the device that leave its sizes."""
     return _layout(lambda low, high: draw(st.integers(low, high)), device_fields)
 
@@ -31,6 +31,12 @@ def layouts(draw: st.DrawFn, **device_fields: Any) -> Layout:
 def random_layout(rng: np.random.Generator, **device_fields: Any) -> Layout:
     """One layout of the same kinds from a NumPy generator."""
     return _layout(lambda low, high: int(rng.integers(low, high + 1)), device_fields)
+
+
+def address_counts(device: DeviceConfig) -> tuple[int, int, int, int, int]:
+    """How many values each field of an `Address` has on the device."""
+    shape = (device.channels, device.banks, device.rows)
+    return (*shape, device.bursts_per_row, device.lanes)
 
 
 def _layout(choose: Choose, device_fields: dict[str, Any]) -> Layout:
