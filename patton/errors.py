@@ -123,3 +123,31 @@ class RequestTooLargeError(EngineError):
     request: int
     needed_blocks: int
     available_blocks: int
+
+
+# --- command streams ------------------------------------------------------------
+
+
+@attrs.define
+class StreamError(PattonError):
+    """Text that is no command stream.
+
+    line: its number from 1; problem: what stands there or is missing; accepted: in words.
+    """
+
+    template: ClassVar[str] = "line {line}: {problem}; accepted: {accepted}"
+
+    line: int
+    problem: str
+    accepted: str
+
+
+@attrs.define
+class EventError(PattonError):
+    """An event log that cannot be replayed."""
+
+    template: ClassVar[str] = "line {line}: {problem}; accepted: {accepted}"
+
+    line: int
+    problem: str
+    accepted: str
