@@ -151,3 +151,53 @@ class EventError(PattonError):
     line: int
     problem: str
     accepted: str
+
+
+# --- execution ------------------------------------------------------------------
+
+
+@attrs.define
+class ExecutionError(PattonError):
+    """A stream that an executor refuses; it has executed none of it."""
+
+
+@attrs.define
+class ProtocolError(ExecutionError):
+    """A command that a device in its state cannot obey.
+
+    rule: the broken rule in a word; index: of the command, counted over the stream's
+    single commands; entry: of the stream; command: the single command.
+    """
+
+    template: ClassVar[str] = (
+        "command {index} (entry {entry}, {command}): {found}; accepted: {accepted}"
+    )
+
+    rule: str
+    index: int
+    entry: int
+    command: str
+    found: str
+    accepted: str
+
+
+@attrs.define
+class FrameError(ExecutionError):
+    """A stream that was made for another device, or a layer beyond the rows."""
+
+    template: ClassVar[str] = "stream with {parameter} {value!r}; accepted: {accepted}"
+
+    parameter: str
+    value: object
+    accepted: str
+
+
+@attrs.define
+class PayloadError(ExecutionError):
+    """Host data that do not fit the stream that they are sent with."""
+
+    template: ClassVar[str] = "payload with {parameter} {value!r}; accepted: {accepted}"
+
+    parameter: str
+    value: object
+    accepted: str
