@@ -14,13 +14,14 @@ in a heap whose stale entries are dropped when they surface.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import attrs
 
 from patton.errors import ConfigError
 from patton.layout import Layout
+from patton.steps import Request
 
 Choice = Literal["spread", "packed"]
 CHOICES: tuple[Choice, ...] = ("spread", "packed")
@@ -43,7 +44,7 @@ class PairPool:
     set_of: list[int]  # Value Row Set of each pair's first place
     first_of_set: dict[int, int]  # lowest pair of a Value Row Set
     free_places: list[int]  # bit i: place i of the pair holds no block
-    owner: list[Hashable | None]
+    owner: list[Request | None]
     referenced: list[int]  # blocks of the pair with a reference
     last_release: list[int]  # step in which a block of the pair last lost its last one
     free_pairs: int
@@ -53,7 +54,8 @@ class PairPool:
     _counts: int  # bit n: some set has n free pairs (n > 0)
     _candidate: bytearray
     _heap: list[tuple[int, int, int]]
-    _places: dict[tuple[int, int], int]
+    _all_free: int
+    _next_place: list[dict[int, int]]  # of each pair: free places -> place to take
 
     @classmethod
     def of(cls, layout: Layout, choice: Choice = "spread") -> PairPool:
@@ -84,17 +86,52 @@ class PairPool:
             counts=0,
             candidate=bytearray(count),
             heap=[],
-            places={},
+            all_free=(1 << layout.pair_blocks) - 1,
+            next_place=cls._shared_memories(layout),
         )
         for value_set, free in free_in_set.items():
             pool._count_set(value_set, free.bit_count())
+        return pool
+
+    @staticmethod
+    def _shared_memories(layout: Layout) -> list[dict[int, int]]:
+        """One memory for all pairs whose first place lies on the same Key channel."""
+        channels = layout.channels_per_head
+        by_phase: list[dict[int, int]] = [{} for _ in range(channels)]
+        starts = (pair * layout.pair_blocks for pair in range(layout.pairs))
+        return [by_phase[start % channels] for start in starts]
+
+    @classmethod
+    def holding(
+        cls,
+        layout: Layout,
+        choice: Choice,
+        blocks: Iterable[tuple[int, bool]],
+        owners: Mapping[int, Request],
+        last_release: Sequence[int],
+    ) -> PairPool:
+        """The pool that follows from what it holds.
+
+        blocks: (granule index, has a reference) of every bound block; owners: pair ->
+        request; last_release [pairs].
+        """
+        pool = cls.of(layout, choice)
+        pool.last_release = list(last_release)
+        for pair, request in owners.items():
+            pool.owner[pair] = request
+            pool.take(pair)
+        for granule, referenced in blocks:
+            pair, place = divmod(granule, pool.blocks_per_pair)
+            pool.occupy(pair, place, referenced)
+        for pair in range(layout.pairs):
+            pool.reconsider(pair)
         return pool
 
     # --- free pairs ---------------------------------------------------------------
 
     def is_free(self, pair: int) -> bool:
         """No block lies in the pair."""
-        return self.free_places[pair] == (1 << self.blocks_per_pair) - 1
+        return self.free_places[pair] == self._all_free
 
     def choose(self, after: int | None) -> int | None:
         """The free pair that a request takes next, None if no pair is free.
@@ -124,7 +161,12 @@ class PairPool:
         offset = neighbour - self.first_of_set[value_set]
         return bool(self._free_in_set[value_set] >> offset & 1)
 
-    def _mark(self, pair: int, free: bool) -> None:
+    def take(self, pair: int) -> None:
+        """A free pair leaves the free pool."""
+        self._toggle(pair)
+        self.free_pairs -= 1
+
+    def _toggle(self, pair: int) -> None:
         """Move the pair into or out of the free bitmaps."""
         value_set = self.set_of[pair]
         before = self._free_in_set[value_set]
@@ -132,7 +174,6 @@ class PairPool:
         self._free_in_set[value_set] = after
         self._uncount_set(value_set, before.bit_count())
         self._count_set(value_set, after.bit_count())
-        self.free_pairs += 1 if free else -1
 
     def _count_set(self, value_set: int, count: int) -> None:
         if count:
@@ -147,9 +188,11 @@ class PairPool:
 
     # --- owners and places --------------------------------------------------------
 
-    def own(self, pair: int, request: Hashable) -> None:
-        """Give the pair, free or unowned, to a request."""
+    def own(self, pair: int, request: Request) -> None:
+        """Give the pair to a request that fills it; a free one leaves the free pool."""
         assert self.owner[pair] is None
+        if self.is_free(pair):
+            self.take(pair)
         self.owner[pair] = request
         self.reconsider(pair)
 
@@ -158,40 +201,48 @@ class PairPool:
         self.owner[pair] = None
         self.reconsider(pair)
 
-    def choose_place(self, pair: int) -> int:
-        """The free place whose Key channel holds fewest of the pair's blocks.
+    def occupy_next(self, pair: int) -> int:
+        """Put a new, referenced block into an owned pair; the place it goes to.
 
-        Ties go to the lowest place, so that a fresh pair fills in order (layout 3).
+        Of the free places, one whose Key channel holds fewest of the pair's blocks,
+        ties to the lowest, so that a fresh pair fills in order (layout 3).
         """
         free = self.free_places[pair]
-        phase = pair * self.blocks_per_pair % self.channels_per_head
-        place = self._places.get((free, phase))
+        place = self._next_place[pair].get(free)
         if place is None:
-            place = self._least_occupied(free, phase)
-            if len(self._places) >= _REMEMBERED_PLACES:
-                self._places.clear()
-            self._places[free, phase] = place
+            place = self._least_occupied(pair, free)
+        self.free_places[pair] = free ^ 1 << place
+        self.referenced[pair] += 1
         return place
 
-    def _least_occupied(self, free: int, phase: int) -> int:
+    def _least_occupied(self, pair: int, free: int) -> int:
+        """Find the next place, and remember it for pairs of the same phase."""
         channels = self.channels_per_head
+        phase = pair * self.blocks_per_pair
         held = [0] * channels
         for place in range(self.blocks_per_pair):
             held[(phase + place) % channels] += not free >> place & 1
         places = [i for i in range(self.blocks_per_pair) if free >> i & 1]
-        return min(places, key=lambda place: (held[(phase + place) % channels], place))
+        best = min(places, key=lambda place: (held[(phase + place) % channels], place))
+        known = self._next_place[pair]
+        if len(known) >= _REMEMBERED_PLACES:
+            known.clear()
+        known[free] = best
+        return best
 
-    def occupy(self, pair: int, place: int) -> None:
-        """A block now lies in the place."""
-        if self.is_free(pair):
-            self._mark(pair, free=False)
+    def occupy(self, pair: int, place: int, referenced: bool) -> None:
+        """Put a block into a given place (when state is rebuilt)."""
+        if self.is_free(pair) and self.owner[pair] is None:
+            self.take(pair)
         self.free_places[pair] ^= 1 << place
+        self.referenced[pair] += referenced
 
     def vacate(self, pair: int, place: int) -> None:
         """The place is empty again; the last one returns the pair to the free pool."""
         self.free_places[pair] |= 1 << place
         if self.is_free(pair):
-            self._mark(pair, free=True)
+            self._toggle(pair)
+            self.free_pairs += 1
         self.reconsider(pair)
 
     # --- references and eviction --------------------------------------------------
@@ -237,7 +288,7 @@ class PairPool:
         return self.last_release[pair], held, pair
 
     def eviction_candidates(self) -> Iterator[int]:
-        """Pairs that may be evicted, best first: oldest, then fewest blocks, then lowest.
+        """Pairs to evict, best first: oldest, then fewest blocks, then lowest.
 
         Evicting the pair just named, or stopping early, is fine while iterating.
         """
@@ -253,3 +304,17 @@ class PairPool:
         finally:
             for rank in named:
                 heapq.heappush(self._heap, rank)
+
+    def facts(self) -> dict[str, object]:
+        """Everything but the caches, for comparison."""
+        return {
+            "free places": self.free_places,
+            "owners": self.owner,
+            "referenced blocks": self.referenced,
+            "free pairs": self.free_pairs,
+            "evictable pairs": self.evictable_pairs,
+            "free pairs by set": self._free_in_set,
+            "sets by free pairs": {n: s for n, s in self._sets_with.items() if s},
+            "numbers of free pairs": self._counts,
+            "candidates": bytes(self._candidate),
+        }

@@ -9,6 +9,7 @@ runtime, so an asynchronous engine may execute it while later steps are planned.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import attrs
 import numpy as np
@@ -65,12 +66,11 @@ class Placement:
     references: int
 
 
-@attrs.frozen
-class Segment:
+class Segment(NamedTuple):
     """Consecutive tokens of one block that a step writes.
 
-    slot: Commit Zone slot, or NO_SLOT for the block's O1V; start, count: tokens inside
-    the block; position: of its first token in the request.
+    slot: Commit Zone slot, or NO_SLOT for the block's O1V; start, tokens: the range
+    inside the block; position: of its first token in the request.
     """
 
     block: int
@@ -78,13 +78,16 @@ class Segment:
     granule: int
     slot: int
     start: int
-    count: int
+    tokens: int
     request: Request
     position: int
 
 
-@attrs.frozen
-class Commit:
+# A Segment as a bare tuple: a step writes up to thousands of them.
+SegmentRow = tuple[int, int, int, int, int, int, Request, int]
+
+
+class Commit(NamedTuple):
     """A full block to be copied from its slot to its O1V.
 
     position: of the block's token 0 in the request that wrote it.
@@ -124,6 +127,7 @@ class PlacedStep:
     layout: Layout
     step: int
     requests: tuple[Request, ...]
+    tables: Tables
     write_granule: Ints
     write_slot: Ints
     write_start: Ints
@@ -140,7 +144,6 @@ class PlacedStep:
     readback_request: Ints
     readback_start: Ints
     readback_end: Ints
-    tables: Tables
 
 
 def columns(rows: Sequence[tuple[int, ...]], width: int) -> Ints:
@@ -152,19 +155,24 @@ def columns(rows: Sequence[tuple[int, ...]], width: int) -> Ints:
 class StepPlan:
     """The outcome of one applied step: what to write, commit and read, and where.
 
-    step: its number. segments and commits carry placements; the tables of the readers
-    are taken down by `place`, which an asynchronous engine calls before it applies its
-    next step.
+    step: its number. rows (see `segments`) and commits carry placements; the tables
+    of the readers are taken down by `place`, which an asynchronous engine calls before
+    it applies its next step.
     """
 
     layout: Layout
     step: int
-    segments: list[Segment]
+    rows: list[SegmentRow]
     commits: list[Commit]
     reads: Sequence[tuple[Request, int, int]]
     readbacks: Sequence[tuple[Request, int, int]]
     _take_tables: Callable[[StepPlan, tuple[Request, ...]], Tables]
     _placed: PlacedStep | None = None
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The writes of the step, one per block, in the engine's order."""
+        return [Segment(*row) for row in self.rows]
 
     def place(self) -> PlacedStep:
         """The placements of this step as arrays; taken once, then kept.
@@ -178,11 +186,14 @@ class StepPlan:
 
     def _place(self) -> PlacedStep:
         index: dict[Request, int] = {}
-        number = lambda request: index.setdefault(request, len(index))  # noqa: E731
+
+        def number(request: Request) -> int:
+            return index.setdefault(request, len(index))
+
         writes = columns(
             [
-                (s.granule, s.slot, s.start, s.count, number(s.request), s.position)
-                for s in self.segments
+                (granule, slot, start, count, number(request), position)
+                for _, _, granule, slot, start, count, request, position in self.rows
             ],
             6,
         )
@@ -196,6 +207,5 @@ class StepPlan:
         )
         requests = tuple(index)
         tables = self._take_tables(self, requests)
-        return PlacedStep(
-            self.layout, self.step, requests, *writes, *commits, *reads, *readbacks, tables
-        )
+        arrays: list[Ints] = [*writes, *commits, *reads, *readbacks]
+        return PlacedStep(self.layout, self.step, requests, tables, *arrays)

@@ -1,0 +1,148 @@
+"""What a step may write and read: checked as a whole before any of it is carried out.
+
+Functions over the placements that the step's events left; none changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from patton.errors import RequestError, SharedBlockError, UnwrittenReadError
+from patton.placements import Placements
+from patton.requests import RELEASED, RequestState
+from patton.steps import Request, Step
+
+Write = tuple[RequestState, int, int]  # writer, first position, tokens
+
+
+def check_writes(state: Placements, step: Step) -> list[Write]:
+    """The step's writes with their writers.
+
+    Raises RequestError (unknown, a gap, past the table, two ranges of one request) and
+    SharedBlockError.
+    """
+    size = state.layout.block_tokens
+    requests, binder, sealed = state.requests, state.binder, state.sealed
+    now = state.step
+    writes: list[Write] = []
+    for request, start, count in step.writes:
+        writer = requests.get(request)
+        if writer is None or not 0 <= start <= writer.tokens or count < 1:
+            raise _write_refusal(state, request, start, count)
+        blocks, end = writer.blocks, start + count
+        if end > len(blocks) * size:
+            raise _write_refusal(state, request, start, count)
+        index = start // size
+        while index * size < end:
+            block = blocks[index]
+            if block < 0 or binder[block] is not writer or sealed[block] < now:
+                raise _shared_refusal(state, writer, index, max(start, index * size))
+            index += 1
+        writes.append((writer, start, count))
+    if len({request for request, _, _ in step.writes}) != len(writes):
+        raise _repeated(step)
+    if step.drafts:
+        _check_drafts(step)
+    return writes
+
+
+def _check_drafts(step: Step) -> None:
+    counts = {request: count for request, _, count in step.writes}
+    for request, drafts in step.drafts.items():
+        most = counts.get(request, 0)
+        if not 0 <= drafts <= most:
+            accepted = f"0 to {most}, the tokens it writes in this step"
+            raise RequestError("write", request, f"{drafts} drafts", accepted)
+
+
+def check_shares(state: Placements, writes: Sequence[Write]) -> None:
+    """Blocks shared while partial are full by the end of the step.
+
+    An engine may register a block's hash when it schedules the step that fills it;
+    should that step not fill it after all, the sharer would read what is not there.
+    Raises UnwrittenReadError.
+    """
+    size = state.layout.block_tokens
+    for request, block in state.owed:
+        filled = state.confirmed[block]
+        for writer, start, count in writes:
+            if writer is state.binder[block]:
+                base = writer.blocks.index(block) * size
+                if start <= base + filled:
+                    filled = max(filled, min(start + count - base, size))
+        sharer = state.requests.get(request)
+        if filled < size and sharer is not None:
+            position = sharer.blocks.index(block) * size + filled
+            raise UnwrittenReadError(request, position, block, state.step, filled)
+
+
+def check_reads(state: Placements, step: Step) -> None:
+    """Every read and read-back lies in what its request will have written.
+
+    Raises RequestError (unknown, empty range, released block) and UnwrittenReadError.
+    """
+    if not step.reads and not step.readbacks:
+        return
+    requests = state.requests
+    ends = {request: start + count for request, start, count in step.writes}
+    for ranges in (step.reads, step.readbacks):
+        for request, start, end in ranges:
+            reader = requests.get(request)
+            if reader is None or not 0 <= start < end:
+                accepted = "a running request and 0 <= start < end"
+                raise RequestError("read", request, f"range {start} to {end}", accepted)
+            extent = ends.get(request, reader.tokens)
+            if end > extent:
+                raise _unwritten(state, reader, max(start, extent))
+            if reader.released:
+                _check_held(state, reader, start, end)
+
+
+def _check_held(state: Placements, reader: RequestState, start: int, end: int) -> None:
+    size = state.layout.block_tokens
+    for index in range(start // size, (end - 1) // size + 1):
+        if reader.blocks[index] == RELEASED:
+            value = f"range {start} to {end}, whose block {index} it released"
+            raise RequestError("read", reader.id, value, "positions that it holds")
+
+
+def _write_refusal(
+    state: Placements, request: Request, start: int, count: int
+) -> RequestError:
+    writer = state.running("write", request)
+    room = len(writer.blocks) * state.layout.block_tokens
+    accepted = (
+        f"at least 1 token, first position 0 to {writer.tokens}, end at most {room}"
+    )
+    return RequestError("write", request, f"{count} tokens at {start}", accepted)
+
+
+def _repeated(step: Step) -> RequestError:
+    seen: set[Request] = set()
+    for request, _, _ in step.writes:
+        if request in seen:
+            break
+        seen.add(request)
+    return RequestError("write", request, "two ranges in one step", "one range")
+
+
+def _shared_refusal(
+    state: Placements, writer: RequestState, index: int, position: int
+) -> SharedBlockError:
+    block = writer.blocks[index]
+    if block == RELEASED:
+        how = "released"
+    elif state.binder[block] is not writer:
+        how = "bound by another request"
+    else:
+        how = f"shared or cached since step {state.sealed[block]}"
+    return SharedBlockError(writer.id, position, block, how, state.step)
+
+
+def _unwritten(
+    state: Placements, reader: RequestState, position: int
+) -> UnwrittenReadError:
+    index = position // state.layout.block_tokens
+    block = reader.blocks[index] if index < len(reader.blocks) else RELEASED
+    written = 0 if block == RELEASED else state.written[block]
+    return UnwrittenReadError(reader.id, position, block, state.step, written)

@@ -1,0 +1,121 @@
+"""Carrying out a step's writes: levels rise, first writes take slots (layout 4).
+
+Everything was checked before (`step_checks`), so nothing here can fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from patton.commit_zone import NO_SLOT
+from patton.placements import Placements
+from patton.requests import FRESH, RELEASED, RequestState
+from patton.step_checks import Write
+from patton.steps import Request, SegmentRow
+
+
+def carry_out(
+    state: Placements, writes: Sequence[Write], drafts: dict[Request, int]
+) -> list[SegmentRow]:
+    """Raise levels and take slots; everything was checked, nothing can fail."""
+    size = state.layout.block_tokens
+    slots, written, confirmed = state.slot, state.written, state.confirmed
+    granules, epochs = state.granule, state.epoch
+    rows: list[SegmentRow] = []
+    for writer, start, count in writes:
+        index = start // size
+        offset = start - index * size
+        block = writer.blocks[index]
+        slot = slots[block]
+        end = start + count
+        # The common case, a token appended inside a begun block, changes no slot.
+        if (
+            start == writer.tokens == writer.confirmed
+            and offset + count < size
+            and slot != FRESH
+            and not drafts
+        ):
+            written[block] = confirmed[block] = offset + count
+            writer.tokens = writer.confirmed = end
+            rows.append(
+                (
+                    block,
+                    epochs[block],
+                    granules[block],
+                    slot,
+                    offset,
+                    count,
+                    writer.id,
+                    start,
+                )
+            )
+        else:
+            _write_range(state, rows, writer, start, end, drafts.get(writer.id, 0))
+    return rows
+
+
+def _write_range(
+    state: Placements,
+    rows: list[SegmentRow],
+    writer: RequestState,
+    start: int,
+    end: int,
+    drafts: int,
+) -> None:
+    """Write [start, end) of a request, its last `drafts` tokens unconfirmed."""
+    size = state.layout.block_tokens
+    blocks, request = writer.blocks, writer.id
+    slots, granules, epochs = state.slot, state.granule, state.epoch
+    if start <= writer.confirmed:
+        writer.confirmed = max(end - drafts, start)
+    verified = writer.confirmed
+    base = start - start % size
+    while base < end:
+        block = blocks[base // size]
+        first = start - base if start > base else 0
+        written = min(size, end - base)
+        confirmed = written
+        if verified < base + written:
+            confirmed = verified - base if verified > base else 0
+        slot = slots[block]
+        if slot == FRESH:
+            slot = NO_SLOT if confirmed == size else _first_slot(state, block)
+            slots[block] = slot
+        state.written[block] = written
+        state.confirmed[block] = confirmed
+        if slot >= 0 and (confirmed == size or block in state.due):
+            state.note_due(block, request, base)
+        count, position = written - first, base + first
+        rows.append(
+            (
+                block,
+                epochs[block],
+                granules[block],
+                slot,
+                first,
+                count,
+                request,
+                position,
+            )
+        )
+        base += size
+    if writer.tokens > end:
+        _forget_beyond(state, writer, end)
+    writer.tokens = end
+
+
+def _first_slot(state: Placements, block: int) -> int:
+    """The slot of a block whose first write leaves it partial, if one is free."""
+    if not state.commit_zone:
+        return NO_SLOT
+    return state.zone.take(state.granule[block] % state.layout.stripes)
+
+
+def _forget_beyond(state: Placements, writer: RequestState, end: int) -> None:
+    """Tokens beyond a rewrite that ends earlier (rejected drafts) are no more."""
+    size = state.layout.block_tokens
+    for index in range(-(-end // size), -(-writer.tokens // size)):
+        block = writer.blocks[index]
+        if block != RELEASED:
+            state.written[block] = state.confirmed[block] = 0
+            state.due.pop(block, None)
