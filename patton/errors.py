@@ -383,3 +383,27 @@ class PayloadError(ExecutionError):
     parameter: str
     value: object
     accepted: str
+
+
+# --- reduction ------------------------------------------------------------------------
+
+
+@attrs.define
+class UnwrittenResultError(PattonError):
+    """A result that is used was made from cells that were never written.
+
+    phase: of the stream; request: its index in the step; start, end: the token
+    positions in question; head: the Key and Value head.
+    """
+
+    template: ClassVar[str] = (
+        "{phase} of step {step}: head {head} of request number {request}, positions "
+        "from {start} before {end}, gives a result that rests on unwritten cells"
+    )
+
+    phase: str
+    step: int
+    request: int
+    start: int
+    end: int
+    head: int
