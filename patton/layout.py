@@ -163,22 +163,19 @@ class Layout(BlockShapes):
         bounds = Address(*most, device.bursts_per_row, device.lanes)
         _check_bounds(self, address, bounds)
         kind = self._kind_of_row(address.row % self.rows_per_plane)
-        if kind is None:
-            return None
         element = _ELEMENT_AT[kind](self.map, address)
-        # The inverse sends an address of padding to an element that is out of bounds
-        # or that lies elsewhere.
+        # The inverse sends an address at which nothing is placed to an element that is
+        # out of bounds or that lies elsewhere.
         limits = zip(element, self._element_bounds(kind), strict=True)
         if any(value >= most for value, most in limits):
             return None
         return (kind, element) if self.address_of(kind, element) == address else None
 
-    def _kind_of_row(self, row: int) -> Kind | None:
+    def _kind_of_row(self, row: int) -> Kind:
+        """The region of a row of a plane; unused rows follow the Commit Zone's."""
         if row < self.key_rows:
             return "key"
-        if row < self.key_rows + self.value_rows:
-            return "value"
-        return "slot" if row < self.rows_per_plane - self.unused_rows else None
+        return "value" if row < self.key_rows + self.value_rows else "slot"
 
     def _element_bounds(self, kind: Kind) -> Element:
         model = self.model

@@ -122,7 +122,7 @@ def test_refused_device_fields(parameter: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("fields", "parameter", "value"),
     [
-        ({"burst_bytes": 256}, "lanes", 128),
+        ({"burst_bytes": 130, "row_bytes": 130}, "lanes", 65),
         ({"row_bytes": 2 * 65_536, "burst_bytes": 2}, "bursts_per_row", 65_536),
     ],
 )
@@ -154,7 +154,8 @@ def test_accepted_device_fields(fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("capacity_gib", "rows"), [(16, 16_384), (32, 32_768), (0.5, 512), (0.001, 1)]
+    ("capacity_gib", "rows"),
+    [(16, 16_384), (32, 32_768), (0.5, 512), (0.001, 1), (1 / 1024, 1)],
 )
 def test_scaled_capacity(capacity_gib: float, rows: int) -> None:
     """Only the rows change, rounded down."""

@@ -53,11 +53,11 @@ def write_config(folder: Path, config: object) -> Path:
     return path
 
 
-def model_refusal(path: Path | str) -> tuple[str, object]:
+def model_refusal(path: Path | str) -> tuple[str, object, str]:
     with pytest.raises(ModelConfigError) as caught:
         model_from_config(path)
     assert str(path) in str(caught.value)
-    return caught.value.parameter, caught.value.value
+    return caught.value.parameter, caught.value.value, caught.value.accepted
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,7 @@ def test_explicit_head_dim_wins(tmp_path: Path) -> None:
         ("layer_types", ["full_attention"] * 31),
         ("layer_types", ["linear_attention"] * 32),
         ("layer_types", "full_attention"),
+        ("layer_types", 32),
         ("model_type", "gemma2"),
         ("model_type", "gpt_oss"),
     ],
@@ -138,7 +139,7 @@ def test_refused_attention(key: str, value: object, tmp_path: Path) -> None:
     """No uniform per-head Key and Value: the key that says so is named."""
     path = write_config(tmp_path, LLAMA | {key: value, "head_dim": 128})
 
-    assert (key, value) == model_refusal(path)
+    assert (key, value) == model_refusal(path)[:2]
 
 
 @pytest.mark.parametrize("layers", [1, 31])
@@ -147,7 +148,7 @@ def test_refused_partial_sliding_window(layers: int, tmp_path: Path) -> None:
     window = {"use_sliding_window": True, "max_window_layers": layers}
     path = write_config(tmp_path, LLAMA | window)
 
-    assert ("max_window_layers", layers) == model_refusal(path)
+    assert ("max_window_layers", layers) == model_refusal(path)[:2]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_refused_sizes(key: str, value: object, tmp_path: Path) -> None:
     """Sizes that are no counts are named."""
     path = write_config(tmp_path, LLAMA | {key: value})
 
-    assert (key, value) == model_refusal(path)
+    assert (key, value, "a whole number from 1") == model_refusal(path)
 
 
 @pytest.mark.parametrize("key", sorted(LLAMA.keys() - {"rope_scaling"}))
@@ -178,7 +179,8 @@ def test_missing_keys(key: str, tmp_path: Path) -> None:
     elif key in ("architectures", "model_type"):
         assert 8 == model_from_config(path).kv_heads
     else:
-        assert (key, None) == model_refusal(path)
+        accepted = "a whole number from 1; the key is missing"
+        assert (key, None, accepted) == model_refusal(path)
 
 
 @pytest.mark.parametrize(
@@ -192,14 +194,14 @@ def test_missing_keys_whose_default_is_the_types_own(
     config = LLAMA | {"model_type": model_type, "head_dim": 128, key: None}
     path = write_config(tmp_path, config)
 
-    assert (key, None) == model_refusal(path)
+    assert (key, None) == model_refusal(path)[:2]
 
 
 def test_refused_hidden_size(tmp_path: Path) -> None:
     """Without head_dim, the heads divide the hidden size."""
     path = write_config(tmp_path, LLAMA | {"hidden_size": 4097})
 
-    assert ("hidden_size", 4097) == model_refusal(path)
+    assert ("hidden_size", 4097) == model_refusal(path)[:2]
 
 
 @pytest.mark.parametrize(
@@ -227,3 +229,12 @@ def test_binary_file(tmp_path: Path) -> None:
 def test_absent_files(name: str, tmp_path: Path) -> None:
     """A path that leads nowhere is refused as a file, not as a name."""
     assert "file" == model_refusal(tmp_path / name)[0]
+
+
+@pytest.mark.parametrize("path", ["absent.json", "nowhere/absent"])
+def test_absent_paths_are_not_taken_for_names(path: str) -> None:
+    """Whoever gives a path is not told of presets."""
+    with pytest.raises(ModelConfigError) as caught:
+        model_preset(path)
+
+    assert ("file", path) == (caught.value.parameter, caught.value.source)

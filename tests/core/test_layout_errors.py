@@ -72,12 +72,14 @@ def test_refuses_slots_wider_than_a_row() -> None:
 @pytest.mark.parametrize(
     ("device", "row_bytes"),
     [
-        # Two tokens of 8 bursts in each bank; a slot of 4 rows of one burst.
+        # Two tokens of 4 bursts in each bank; a slot of 4 rows of one burst.
         (DeviceConfig("d", 2, 2, 64, 32, 8), 2 * 4 * 8),
-        # A token of one burst in each bank; a slot of 8 rows of one burst.
+        # A token of 8 bursts in each bank; a slot of 8 rows of one burst.
         (DeviceConfig("d", 1, 2, 64, 32, 4), 8 * 4),
+        # A token of 8 bursts in each bank; a slot of 3 rows of 3 bursts.
+        (DeviceConfig("d", 1, 6, 64, 32, 4), 3 * 3 * 4),
     ],
-    ids=["key", "slot"],
+    ids=["key", "both", "slot"],
 )
 def test_refuses_rows_narrower_than_a_block(
     device: DeviceConfig, row_bytes: int
