@@ -126,11 +126,8 @@ class _Reads:
 
 def _reads_of(placed: PlacedStep) -> Iterator[_Reads]:
     """The query tokens of the step, those of a request together."""
-    order = np.argsort(placed.read_request, kind="stable")
-    requests, firsts = np.unique(placed.read_request[order], return_index=True)
-    for request, rows in zip(
-        requests.tolist(), np.split(order, firsts[1:]), strict=True
-    ):
+    for request in np.unique(placed.read_request).tolist():
+        rows = np.flatnonzero(placed.read_request == request)
         for first in range(0, len(rows), _QUERIES_AT_A_TIME):
             some = rows[first : first + _QUERIES_AT_A_TIME]
             yield _window_of(placed, request, some)
