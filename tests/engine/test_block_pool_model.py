@@ -88,7 +88,7 @@ class Driver:
             (self.start, self.start, self.start, self.end, self.end, self.evict)
         )
         event()
-        if self.random.random() < 0.02:
+        if self.random.random() < 0.05:
             self.reset()
         self.compare()
 
