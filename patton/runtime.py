@@ -175,12 +175,13 @@ class Runtime:
         UnwrittenReadError (a read, or a share of a block that the step leaves partial).
         """
         state = self.placements
+        ends: dict[Request, int] = {}
         state.journal = self._new_journal()
         try:
             self._apply_events(step)
-            writes = check_writes(state, step)
+            writes = check_writes(state, step, ends)
             check_shares(state, writes)
-            check_reads(state, step)
+            check_reads(state, step, ends)
         except BaseException:
             state.undo()
             raise
@@ -278,6 +279,11 @@ class Runtime:
     def evictable_pairs(self) -> int:
         """Unowned pairs whose blocks no request holds."""
         return self.placements.pool.evictable_pairs
+
+    @property
+    def adopted_pairs(self) -> int:
+        """Pairs that a request took over from one that had ended, so far."""
+        return self.placements.adopted
 
     def placement(self, block: int) -> Placement | None:
         """Where a block lies; None if it is unbound. Raises BlockRangeError."""

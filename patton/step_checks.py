@@ -12,14 +12,16 @@ from patton.placements import Placements
 from patton.requests import RELEASED, RequestState
 from patton.steps import Request, Step
 
-Write = tuple[RequestState, int, int]  # writer, first position, tokens
+# Writer, first block and offset in it, first position, position after the last.
+Write = tuple[RequestState, int, int, int, int]
+Ends = dict[Request, int]
 
 
-def check_writes(state: Placements, step: Step) -> list[Write]:
+def check_writes(state: Placements, step: Step, ends: Ends) -> list[Write]:
     """The step's writes with their writers.
 
-    Raises RequestError (unknown, a gap, past the table, two ranges of one request) and
-    SharedBlockError.
+    ends: filled with the position after each request's write. Raises RequestError
+    (unknown, a gap, past the table, two ranges of one request) and SharedBlockError.
     """
     size = state.layout.block_tokens
     requests, binder, sealed = state.requests, state.binder, state.sealed
@@ -30,16 +32,19 @@ def check_writes(state: Placements, step: Step) -> list[Write]:
         if writer is None or not 0 <= start <= writer.tokens or count < 1:
             raise _write_refusal(state, request, start, count)
         blocks, end = writer.blocks, start + count
-        if end > len(blocks) * size:
+        index = (end - 1) // size
+        if index >= len(blocks):
             raise _write_refusal(state, request, start, count)
-        index = start // size
-        while index * size < end:
-            block = blocks[index]
+        while True:  # from the last block back to the first, mostly the same
+            block, base = blocks[index], index * size
             if block < 0 or binder[block] is not writer or sealed[block] < now:
-                raise _shared_refusal(state, writer, index, max(start, index * size))
-            index += 1
-        writes.append((writer, start, count))
-    if len({request for request, _, _ in step.writes}) != len(writes):
+                raise _shared_refusal(state, writer, index, max(start, base))
+            if base <= start:
+                break
+            index -= 1
+        writes.append((writer, block, start - base, start, end))
+        ends[request] = end
+    if len(ends) != len(writes):
         raise _repeated(step)
     if step.drafts:
         _check_drafts(step)
@@ -65,26 +70,25 @@ def check_shares(state: Placements, writes: Sequence[Write]) -> None:
     size = state.layout.block_tokens
     for request, block in state.owed:
         filled = state.confirmed[block]
-        for writer, start, count in writes:
+        for writer, _, _, start, end in writes:
             if writer is state.binder[block]:
                 base = writer.blocks.index(block) * size
                 if start <= base + filled:
-                    filled = max(filled, min(start + count - base, size))
+                    filled = max(filled, min(end - base, size))
         sharer = state.requests.get(request)
         if filled < size and sharer is not None:
             position = sharer.blocks.index(block) * size + filled
             raise UnwrittenReadError(request, position, block, state.step, filled)
 
 
-def check_reads(state: Placements, step: Step) -> None:
+def check_reads(state: Placements, step: Step, ends: Ends) -> None:
     """Every read and read-back lies in what its request will have written.
+
+    ends: as `check_writes` filled it.
 
     Raises RequestError (unknown, empty range, released block) and UnwrittenReadError.
     """
-    if not step.reads and not step.readbacks:
-        return
     requests = state.requests
-    ends = {request: start + count for request, start, count in step.writes}
     for ranges in (step.reads, step.readbacks):
         for request, start, end in ranges:
             reader = requests.get(request)

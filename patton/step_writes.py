@@ -22,33 +22,21 @@ def carry_out(
     slots, written, confirmed = state.slot, state.written, state.confirmed
     granules, epochs = state.granule, state.epoch
     rows: list[SegmentRow] = []
-    for writer, start, count in writes:
-        index = start // size
-        offset = start - index * size
-        block = writer.blocks[index]
+    for writer, block, offset, start, end in writes:
         slot = slots[block]
-        end = start + count
+        count = end - start
         # The common case, a token appended inside a begun block, changes no slot.
         if (
-            start == writer.tokens == writer.confirmed
-            and offset + count < size
+            offset + count < size
             and slot != FRESH
+            and start == writer.tokens == writer.confirmed
             and not drafts
         ):
             written[block] = confirmed[block] = offset + count
             writer.tokens = writer.confirmed = end
-            rows.append(
-                (
-                    block,
-                    epochs[block],
-                    granules[block],
-                    slot,
-                    offset,
-                    count,
-                    writer.id,
-                    start,
-                )
-            )
+            granule, request = granules[block], writer.id
+            epoch = epochs[block]
+            rows.append((block, epoch, granule, slot, offset, count, request, start))
         else:
             _write_range(state, rows, writer, start, end, drafts.get(writer.id, 0))
     return rows
