@@ -1,0 +1,63 @@
+"""From the placements of a step to the command streams that carry it out (layout 5).
+
+A stream depends on placements only: it serves all layers and all heads.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from patton.commands import CommandStream
+from patton.config import CommitWay
+from patton.generate.commits import commit_stream
+from patton.generate.readback import readback_streams
+from patton.generate.scores import score_stream
+from patton.generate.values import partial_stream, value_stream
+from patton.generate.writes import key_writes, value_writes
+from patton.steps import PlacedStep
+
+__all__ = [
+    "StepStreams",
+    "commit_stream",
+    "generate_step",
+    "key_writes",
+    "partial_stream",
+    "readback_streams",
+    "score_stream",
+    "value_stream",
+    "value_writes",
+]
+
+
+@attrs.frozen(eq=False)
+class StepStreams:
+    """The streams of a step in the order of their execution; None where one is empty.
+
+    Per layer all writes come before all reads, and commits are last (layout 4).
+    """
+
+    key_write: CommandStream | None
+    value_write: CommandStream | None
+    read_key: CommandStream | None
+    read_value: CommandStream | None
+    qk: CommandStream | None
+    sv: CommandStream | None
+    partial: CommandStream | None
+    commit: CommandStream | None
+
+
+def generate_step(
+    placed: PlacedStep, *, commit_way: CommitWay | None = None
+) -> StepStreams:
+    """All streams of a step; commit_way as in `commit_stream`."""
+    read_key, read_value = readback_streams(placed)
+    return StepStreams(
+        key_write=key_writes(placed),
+        value_write=value_writes(placed),
+        read_key=read_key,
+        read_value=read_value,
+        qk=score_stream(placed),
+        sv=value_stream(placed),
+        partial=partial_stream(placed),
+        commit=commit_stream(placed, commit_way),
+    )

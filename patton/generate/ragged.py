@@ -1,0 +1,88 @@
+"""Arrays of lists of unequal length: offsets, ranges, changes and merged runs.
+
+Stream generation is made of these few operations, so that it handles whole batches at a
+time whatever their shape.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from patton.steps import Ints
+
+
+@attrs.frozen(eq=False)
+class Runs:
+    """Runs `[first, first + count)` of the groups they belong to; arrays [runs]."""
+
+    group: Ints
+    first: Ints
+    count: Ints
+
+
+def offsets(counts: NDArray[Any]) -> Ints:
+    """Where each list begins when they stand one after another, and the end."""
+    result = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=result[1:])
+    return result
+
+
+def ranges(first: Ints, counts: Ints) -> Ints:
+    """`first[k], first[k] + 1, ...`, counts[k] numbers of each k, one after another."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(first - ends + counts, counts)
+
+
+def changes(*keys: Ints) -> Ints:
+    """Indices at which a new group begins: the first, and where any key changes."""
+    size = len(keys[0])
+    new = np.zeros(size, np.bool_)
+    new[:1] = True
+    for key in keys:
+        new[1:] |= key[1:] != key[:-1]
+    return np.flatnonzero(new)
+
+
+def numbers(starts: Ints, size: int) -> Ints:
+    """The group of each of `size` members, where groups begin at `starts`."""
+    return np.repeat(np.arange(len(starts)), np.diff(starts, append=size))
+
+
+def sorting(key: Ints) -> Ints | slice:
+    """An index that sorts the key, stably; a slice, hence free, if that is no work."""
+    if np.all(key[1:] >= key[:-1]):
+        return slice(None)
+    return np.argsort(key, kind="stable")
+
+
+def distinct(group: Ints, item: Ints, groups: int, span: int) -> tuple[Ints, Ints]:
+    """The distinct pairs, sorted; items are below `span`, groups below `groups`.
+
+    A table of flags beats a sort by far, and the pairs are dense.
+    """
+    present = np.zeros(groups * span, np.bool_)
+    present[group * span + item] = True
+    pairs = np.divmod(np.flatnonzero(present), span)
+    return pairs[0], pairs[1]
+
+
+def merged(group: Ints, first: Ints, count: Ints | int, span: int) -> Runs:
+    """The runs with those joined that overlap or touch; `span` is above every end.
+
+    Runs may come in any order; the result is sorted by group and first.
+    """
+    low = group * (span + 1) + first
+    order = sorting(low)
+    low, group, first = low[order], group[order], first[order]
+    high = low + (count[order] if isinstance(count, np.ndarray) else count)
+    reach = np.maximum.accumulate(high)
+    new = np.ones(len(low), np.bool_)
+    np.greater(low[1:], reach[:-1], out=new[1:])
+    starts = np.flatnonzero(new)
+    ends = np.append(starts[1:], len(low))
+    return Runs(group[starts], first[starts], reach[ends - 1] - low[starts])

@@ -1,0 +1,149 @@
+"""QK: every query times the Keys it sees (Paper 4.3, layout 5).
+
+Order: request, Key row, query token, query head. A row is opened once per request, in
+the channels that are used; the query is loaded at the bursts of the Keys there; then
+channel by channel, Keys in ascending order.
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from patton.addresses import key_address
+from patton.commands import CommandStream, Loads, Phase, Queries, ResultTable
+from patton.generate.assembly import frame_of
+from patton.generate.ragged import (
+    changes,
+    distinct,
+    merged,
+    numbers,
+    offsets,
+    ranges,
+    sorting,
+)
+from patton.generate.seen import Blocks, Seen, query_reads, see, table_blocks
+from patton.generate.vectors import BufferLoads, Units, Visits, Work, assemble
+from patton.layout import Layout
+from patton.steps import Ints, PlacedStep
+
+
+def score_stream(placed: PlacedStep) -> CommandStream | None:
+    """The QK stream of a step; None if no query sees a written token.
+
+    A unit is one group of as many tokens of a block as there are banks; groups in which
+    a query sees nothing are left out for it.
+    """
+    layout, reads = placed.layout, query_reads(placed)
+    blocks, token = _token_groups(layout, table_blocks(placed, reads))
+    at = key_address(layout.map, 0, 0, blocks.granule, token, 0)
+    order = sorting(_order_key(layout, blocks.request, at.row, at.channel, at.burst))
+    blocks = blocks[order]
+    channel, row, burst = at.channel[order], at.row[order], at.burst[order]
+    groups = changes(blocks.request, row)
+    seen = see(reads, groups, blocks.request, blocks.position, blocks.opened)
+    if not len(seen.segment):
+        return None
+    channel, row, burst = channel[seen.index], row[seen.index], burst[seen.index]
+    work = _work(layout, seen, channel, row, burst)
+    results = ResultTable(
+        query=seen.segment_read[seen.segment],
+        origin=blocks.position[seen.index],
+        channel_stride=0,
+        bank_stride=1,
+    )
+    entries = assemble(work, frame_of(layout), layout.device.result_registers)
+    return entries.stream(
+        placed,
+        Phase.QK,
+        loads=_loads(layout, len(reads.request)),
+        results=results,
+        queries=Queries(reads.request, reads.start, reads.end),
+    )
+
+
+def _token_groups(layout: Layout, blocks: Blocks) -> tuple[Blocks, Ints | int]:
+    """Blocks cut into groups of `banks` tokens, and the first token of each group."""
+    groups, banks = layout.map.token_groups, layout.device.banks
+    if groups == 1:
+        return blocks, 0
+    token = np.tile(np.arange(groups) * banks, len(blocks.request))
+    parts = blocks[np.repeat(np.arange(len(blocks.request)), groups)]
+    position, opened = parts.position + token, parts.opened - token
+    return attrs.evolve(
+        parts, position=position, opened=np.minimum(opened, banks)
+    ), token
+
+
+def _order_key(
+    layout: Layout, request: Ints, row: Ints, channel: Ints, burst: Ints
+) -> Ints:
+    """A number that sorts by request, row, channel and burst."""
+    place = channel * layout.device.bursts_per_row + burst
+    span = layout.channels_per_head * layout.device.bursts_per_row
+    return (request * layout.rows_per_plane + row) * span + place
+
+
+def _work(layout: Layout, seen: Seen, channel: Ints, row: Ints, burst: Ints) -> Work:
+    size = len(seen.segment)
+    ptr = np.append(changes(seen.segment), size)
+    counts = np.diff(ptr)
+    visits = changes(seen.segment_group)
+    segment_visit = numbers(visits, len(counts))
+    channels, used = layout.channels_per_head, np.repeat(segment_visit, counts)
+    pairs = distinct(used, channel, len(visits), channels)
+    acts = merged(*pairs, 1, channels)
+    first_units = ptr[visits]
+    return Work(
+        visits=Visits(acts.group, acts.first, acts.count, row[first_units][acts.group]),
+        segment_visit=segment_visit,
+        pattern=seen.segment_read,
+        loads=_buffer_loads(layout, seen.segment, channel, burst, len(counts)),
+        units=Units(
+            ptr=ptr,
+            channel=channel,
+            channels=1,
+            row=row,
+            runs=np.arange(size + 1),
+            burst=burst,
+            count=layout.key_bursts,
+        ),
+    )
+
+
+def _buffer_loads(
+    layout: Layout, segment: Ints, channel: Ints, burst: Ints, segments: int
+) -> BufferLoads:
+    """The query at the bursts of the Keys used, in all channels that hold any of them.
+
+    One command fills all channels, so that the union of their bursts costs no more than
+    the bursts of one.
+    """
+    width, height = layout.device.bursts_per_row, layout.channels_per_head
+    bursts = merged(
+        *distinct(segment, burst, segments, width), layout.key_bursts, width
+    )
+    channels = merged(*distinct(segment, channel, segments, height), 1, height)
+    runs = np.bincount(bursts.group, minlength=segments)
+    repeats = runs[channels.group]
+    index = ranges(offsets(runs)[channels.group], repeats)
+    return BufferLoads(
+        ptr=offsets(np.bincount(channels.group, minlength=segments) * runs),
+        channel=np.repeat(channels.first, repeats),
+        channels=np.repeat(channels.count, repeats),
+        burst=bursts.first[index],
+        count=bursts.count[index],
+    )
+
+
+def _loads(layout: Layout, queries: int) -> Loads:
+    """The pattern of every query: itself at the bursts of every Key of a row."""
+    keys = layout.keys_per_row * layout.map.token_groups
+    ptr = np.arange(queries + 1) * keys
+    return Loads(
+        query=np.arange(queries),
+        ptr=ptr,
+        burst=np.tile(np.arange(keys) * layout.key_bursts, queries),
+        count=np.full(queries * keys, layout.key_bursts),
+        origin=np.zeros(queries * keys, np.int64),
+    )

@@ -1,0 +1,223 @@
+"""SV: weights times the Values that queries see (Paper 4.4, layout 5).
+
+Blocks in their O1V are reduced together, all that a request has in one row; blocks in
+Commit Zone slots ("partial") each on their own. Summands of an output element come in
+the order of these streams: by Value row set and stripe; then by Commit Zone row, stripe
+and slot.
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from patton.addresses import slot_address, value_address
+from patton.commands import CommandStream, Loads, Phase, Queries, ResultTable
+from patton.commit_zone import NO_SLOT
+from patton.generate.assembly import frame_of
+from patton.generate.ragged import changes, merged, numbers, offsets, ranges, sorting
+from patton.generate.seen import Seen, query_reads, see, table_blocks
+from patton.generate.vectors import BufferLoads, Units, Visits, Work, assemble
+from patton.layout import Layout
+from patton.steps import Ints, PlacedStep
+
+
+def value_stream(placed: PlacedStep) -> CommandStream | None:
+    """The SV stream of a step: blocks in their O1V; None if no query sees any.
+
+    Order: request, row set and stripe, row, query token, query head. Only bursts with a
+    token that is written and seen are loaded and multiplied. Where a single vector
+    visits a row set, the rows after the first find it still loaded.
+    """
+    layout, reads = placed.layout, query_reads(placed)
+    blocks = table_blocks(placed, reads)
+    if np.any(blocks.slot != NO_SLOT):
+        blocks = blocks[np.flatnonzero(blocks.slot == NO_SLOT)]
+    at = value_address(layout.map, 0, 0, blocks.granule, 0, 0)
+    visit = blocks.request * layout.rows_per_plane + at.row
+    visit = visit * layout.channels_per_head + at.channel
+    order = sorting(visit * layout.device.bursts_per_row + at.burst)
+    blocks = blocks[order]
+    groups = changes(visit[order])
+    seen = see(reads, groups, blocks.request, blocks.position, blocks.opened)
+    if not len(seen.segment):
+        return None
+    burst, position = at.burst[order][seen.index], blocks.position[seen.index]
+    parts = _parts(layout, seen, burst, position)
+    first_blocks = groups[seen.segment_group]
+    granule, channel = blocks.granule[first_blocks], at.channel[order][first_blocks]
+    work, results = _row_set_work(layout, seen, parts, granule, channel)
+    return _stream(placed, Phase.SV, work, _weights(layout, seen, parts), results)
+
+
+def partial_stream(placed: PlacedStep) -> CommandStream | None:
+    """The stream of blocks in Commit Zone slots; None if no query sees any.
+
+    Order: Commit Zone row and stripe, once a step, then request, query token, query
+    head, and slot by slot the sub-blocks, each a unit. The weights of a slot are loaded
+    once for each of its sub-blocks, which lie side by side.
+    """
+    layout, reads = placed.layout, query_reads(placed)
+    blocks = table_blocks(placed, reads)
+    blocks = blocks[np.flatnonzero(blocks.slot != NO_SLOT)]
+    element = np.tile(_first_elements(layout), len(blocks.slot))
+    blocks = blocks[np.repeat(np.arange(len(blocks.slot)), layout.rows_per_value)]
+    at = slot_address(layout.map, 0, 0, blocks.slot, 0, element)
+    order = np.lexsort((at.burst, blocks.request, at.channel, at.row))
+    blocks = blocks[order]
+    channel, row, burst = at.channel[order], at.row[order], at.burst[order]
+    groups = changes(row, channel, blocks.request)
+    seen = see(reads, groups, blocks.request, blocks.position, blocks.opened)
+    if not len(seen.segment):
+        return None
+    index = seen.index
+    parts = _parts(layout, seen, burst[index], blocks.position[index])
+    work = _zone_work(layout, seen, parts, channel[index], row[index])
+    query = seen.segment_read[seen.segment]
+    results = _results(layout, query, element[order][index])
+    return _stream(placed, Phase.PARTIAL, work, _weights(layout, seen, parts), results)
+
+
+@attrs.frozen(eq=False)
+class _Parts:
+    """Bursts [first, first + count) of blocks in which something is seen [items].
+
+    origin: position, in the request, of lane 0 of the first burst.
+    """
+
+    first: Ints
+    count: Ints
+    origin: Ints
+
+
+def _parts(layout: Layout, seen: Seen, burst: Ints, position: Ints) -> _Parts:
+    """The bursts, of blocks that begin at `burst` and `position`, that are seen."""
+    if layout.value_width == 1:
+        return _Parts(burst, np.ones_like(burst), position)
+    # Bursts and lanes of tokens are the same in every block.
+    low = value_address(layout.map, 0, 0, 0, seen.low, 0)
+    last = value_address(layout.map, 0, 0, 0, seen.high - 1, 0)
+    first, count = burst + low.burst, last.burst - low.burst + 1
+    return _Parts(first, count, position + seen.low - low.lane)
+
+
+def _first_elements(layout: Layout) -> Ints:
+    """The head element at the first channel and bank of each row of a row set."""
+    step = layout.value_channels * layout.device.banks
+    return np.arange(layout.rows_per_value) * step
+
+
+def _row_set_work(
+    layout: Layout, seen: Seen, parts: _Parts, granule: Ints, channel: Ints
+) -> tuple[Work, ResultTable]:
+    """A visit for each row of each row set. granule, channel: of segments."""
+    runs = merged(seen.segment, parts.first, parts.count, layout.device.bursts_per_row)
+    runs_of = np.bincount(runs.group)
+    first_run = offsets(runs_of)
+    sets = changes(seen.segment_group)
+    reads_of = np.diff(sets, append=len(granule))
+    row_set = np.repeat(np.arange(len(sets)), layout.rows_per_value)
+    element = np.tile(_first_elements(layout), len(sets))
+    row = value_address(layout.map, 0, 0, granule[sets][row_set], 0, element).row
+    visit = np.repeat(np.arange(len(row_set)), reads_of[row_set])
+    segment = ranges(sets[row_set], reads_of[row_set])
+    counts = runs_of[segment]
+    run = ranges(first_run[segment], counts)
+    is_loaded = (reads_of == 1)[row_set] & (element > 0)
+    if layout.model.query_heads_per_kv > 1:
+        is_loaded[:] = False
+    load_counts = np.where(is_loaded[visit], 0, counts)
+    load = ranges(first_run[segment], load_counts)
+    set_channel, channels = channel[sets][row_set], layout.value_channels
+    work = Work(
+        visits=Visits(np.arange(len(row)), set_channel, channels, row),
+        segment_visit=visit,
+        pattern=segment,
+        loads=BufferLoads(
+            ptr=offsets(load_counts),
+            channel=np.repeat(channel[segment], load_counts),
+            channels=channels,
+            burst=runs.first[load],
+            count=runs.count[load],
+        ),
+        units=Units(
+            ptr=np.arange(len(segment) + 1),
+            channel=channel[segment],
+            channels=channels,
+            row=row[visit],
+            runs=offsets(counts),
+            burst=runs.first[run],
+            count=runs.count[run],
+        ),
+    )
+    return work, _results(layout, seen.segment_read[segment], element[visit])
+
+
+def _zone_work(
+    layout: Layout, seen: Seen, parts: _Parts, channel: Ints, row: Ints
+) -> Work:
+    """A visit for each Commit Zone row and stripe. channel, row: of items."""
+    size = len(seen.segment)
+    starts = changes(seen.segment)
+    visits = changes(row[starts], channel[starts])
+    runs = merged(seen.segment, parts.first, parts.count, layout.device.bursts_per_row)
+    channels = layout.value_channels
+    return Work(
+        visits=Visits(
+            np.arange(len(visits)),
+            channel[starts][visits],
+            channels,
+            row[starts][visits],
+        ),
+        segment_visit=numbers(visits, len(starts)),
+        pattern=np.arange(len(starts)),
+        loads=BufferLoads(
+            ptr=offsets(np.bincount(runs.group)),
+            channel=channel[starts][runs.group],
+            channels=channels,
+            burst=runs.first,
+            count=runs.count,
+        ),
+        units=Units(
+            ptr=np.append(starts, size),
+            channel=channel,
+            channels=channels,
+            row=row,
+            runs=np.arange(size + 1),
+            burst=parts.first,
+            count=parts.count,
+        ),
+    )
+
+
+def _weights(layout: Layout, seen: Seen, parts: _Parts) -> Loads:
+    """Per segment the positions whose weights its bursts carry, runs joined."""
+    size = len(seen.segment)
+    end = parts.first + parts.count
+    new = np.zeros(size, np.bool_)
+    new[1:] = parts.first[1:] != end[:-1]
+    # Adjacent bursts go on with the next positions where this does not change.
+    origin = parts.origin - parts.first * layout.device.lanes
+    starts = changes(seen.segment, origin, np.cumsum(new))
+    run_counts = np.bincount(seen.segment[starts])
+    first = parts.first[starts]
+    return Loads(
+        query=seen.segment_read,
+        ptr=offsets(run_counts),
+        burst=first,
+        count=end[np.append(starts[1:], size) - 1] - first,
+        origin=parts.origin[starts],
+    )
+
+
+def _results(layout: Layout, query: Ints, element: Ints) -> ResultTable:
+    return ResultTable(query, element, layout.device.banks, 1)
+
+
+def _stream(
+    placed: PlacedStep, phase: Phase, work: Work, loads: Loads, results: ResultTable
+) -> CommandStream:
+    layout, reads = placed.layout, query_reads(placed)
+    entries = assemble(work, frame_of(layout), layout.device.result_registers)
+    queries = Queries(reads.request, reads.start, reads.end)
+    return entries.stream(placed, phase, loads=loads, results=results, queries=queries)
