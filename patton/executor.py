@@ -39,6 +39,19 @@ class Results:
     read: NDArray[np.uint16]
     read_written: NDArray[np.bool_]
 
+    @classmethod
+    def empty(cls, stream: CommandStream) -> Results:
+        """The results of a stream of which nothing was executed yet."""
+        frame = stream.frame
+        macs = int(stream.mac_offsets()[-1]), frame.heads, frame.banks
+        reads = int(stream.read_offsets()[-1]), frame.heads, frame.lanes
+        return cls(
+            np.zeros(macs, np.uint16),
+            np.zeros(macs, np.bool_),
+            np.zeros(reads, np.uint16),
+            np.zeros(reads, np.bool_),
+        )
+
 
 class Executor(Protocol):
     """A device that holds Key and Value: a model of one, a simulator, a real one."""

@@ -90,7 +90,25 @@ class BankMemory:
         data, written = self.slab(channel, row)
         return data[bank, burst].copy(), self.flags(written[bank, burst])
 
-    def flags(self, masks: NDArray[np.unsignedinteger]) -> Flags:
+    def write(
+        self,
+        place: tuple[int, int, int, int],
+        bits: Bits,
+        lanes: Flags,
+        written: Flags,
+    ) -> None:
+        """Write the chosen lanes of one burst and their written bits.
+
+        place: channel, bank, row, burst; the rest [E].
+        """
+        channel, bank, row, burst = place
+        slab = self.provide(np.array([channel]), np.array([row]))[0]
+        self._data[slab, bank, burst, lanes] = bits[lanes]
+        flags = np.where(lanes, written, self.flags(self._written[slab, bank, burst]))
+        mask = sum(1 << lane for lane, flag in enumerate(flags.tolist()) if flag)
+        self._written[slab, bank, burst] = mask
+
+    def flags(self, masks: Masks | np.unsignedinteger) -> Flags:
         """Lane masks as booleans, lanes in a new last axis."""
         return flags_of(masks, self.device.lanes)
 
@@ -108,7 +126,7 @@ def mask_of_all(lanes: int) -> np.unsignedinteger:
     return mask
 
 
-def flags_of(masks: NDArray[np.unsignedinteger], lanes: int) -> Flags:
+def flags_of(masks: Masks | np.unsignedinteger, lanes: int) -> Flags:
     """Lane masks as booleans [..., lanes]."""
     bits = np.asarray(masks, np.uint64)[..., None] >> np.arange(lanes, dtype=np.uint64)
     return (bits & np.uint64(1)).astype(np.bool_)
