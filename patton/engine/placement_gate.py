@@ -131,7 +131,9 @@ class PlacementGate:
         hits = set(shares)
         while True:
             cold = (block for block in self.pool.placed_by_age() if block not in hits)
-            for block in list(islice(cold, self.pair_blocks)):
+            oldest = list(islice(cold, self.pair_blocks))
+            assert oldest  # `make_room` has seen that there is enough
+            for block in oldest:
+                self.pool.surrender((block,))
                 if self.placement.bindable(request, shares) >= need:
                     return
-                self.pool.surrender((block,))

@@ -198,7 +198,7 @@ def test_recomputed_tokens_are_prefill_and_the_next_is_decode() -> None:
 def test_preempted_requests_wait_in_their_running_order() -> None:
     """Two victims of one step: the one that ran first waits first, before others."""
     scheduler = Scheduler.of(6)
-    scheduler.add(request(0, 60, 40))
+    scheduler.add(request(0, 60, 37))
     scheduler.add(request(1, 16, 3))
     scheduler.add(request(2, 15, 3))
     serve(scheduler, 1)
