@@ -1,0 +1,233 @@
+"""A served workload from end to end: engine, runtime, streams, device, checks.
+
+One step goes one way: the engine schedules (and tells the runtime as it goes), the
+runtime places, the generators make the streams, the device executes them and every
+output is compared; then commits are published and the engine completes the step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import attrs
+
+from patton.device import BatchedDevice
+from patton.engine.accounting import ValueRuns, ValueWriteActivations
+from patton.engine.checking import DataCheck
+from patton.engine.requests import Request, StepRecord
+from patton.engine.serving import LoopSettings, ServingLoop, reference_hit_rate
+from patton.engine.workloads import Workload
+from patton.errors import ConfigError, RequestTooLargeError
+from patton.generate import generate_step
+from patton.layout import Layout
+from patton.pairs import Choice
+from patton.runtime import Runtime
+from patton.steps import Step
+
+Check = Literal["data", "placement"]
+CHECKS: tuple[Check, ...] = get_args(Check)
+
+Progress = Callable[[int], None]
+
+
+@attrs.frozen
+class RunSettings:
+    """What to serve, where, and how closely to look.
+
+    check: "data" executes every stream on the device and compares every output;
+    "placement" only generates the streams. layers: how many are executed (the layout
+    always has all). choice, adoption, commit_zone: of the runtime.
+    """
+
+    workload: Workload
+    layout: Layout
+    loop: LoopSettings
+    steps: int
+    check: Check = "data"
+    layers: int | None = None
+    choice: Choice = "spread"
+    adoption: bool = True
+    commit_zone: bool = True
+
+    @property
+    def executed_layers(self) -> int:
+        """Layers that a data check executes."""
+        return self.layout.model.layers if self.layers is None else self.layers
+
+
+@attrs.define(eq=False)
+class Session:
+    """A run in progress: `step` until `is_done`, then `report`."""
+
+    settings: RunSettings
+    runtime: Runtime
+    loop: ServingLoop
+    data: DataCheck | None
+    activations: ValueWriteActivations = attrs.field(factory=ValueWriteActivations)
+    value_runs: ValueRuns = attrs.field(factory=ValueRuns)
+    committed: int = 0
+    seconds: float = 0.0
+    _running: dict[int, Request] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, settings: RunSettings) -> Session:
+        """A fresh run. Raises ConfigError, WorkloadError, RequestTooLargeError."""
+        _validate(settings)
+        layout = settings.layout
+        runtime = Runtime.of(
+            layout,
+            choice=settings.choice,
+            adoption=settings.adoption,
+            commit_zone=settings.commit_zone,
+        )
+        loop = ServingLoop.of(
+            settings.workload,
+            settings.loop,
+            layout.granules,
+            placement=runtime,
+            pair_blocks=layout.pair_blocks,
+        )
+        data = None
+        if settings.check == "data":
+            device = BatchedDevice(layout.device)
+            data = DataCheck(layout, device, settings.executed_layers)
+        return cls(settings, runtime, loop, data)
+
+    @property
+    def is_done(self) -> bool:
+        """All steps were served, or the workload has ended."""
+        served = self.loop.statistics.steps
+        return served >= self.settings.steps or self.loop.is_exhausted
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Serve all steps; `progress` is told the number served after each."""
+        while not self.is_done:
+            self.step()
+            if progress is not None:
+                progress(self.loop.statistics.steps)
+
+    def step(self) -> None:
+        """Serve one step. Raises MismatchError if an output is wrong."""
+        began = time.perf_counter()
+        record = self.loop.step()
+        plan = self.runtime.apply_step(step_of(record))
+        placed = plan.place()
+        streams = generate_step(placed)
+        single = [row[0].id for row in record.scheduled if row[2] == 1]
+        self.activations.add(self.settings.layout, plan, single)
+        self.value_runs.add(placed)
+        self.committed += len(plan.commits)
+        if self.data is not None:
+            self._running |= {row[0].id: row[0] for row in record.scheduled}
+            self.data.run(placed, streams, self._running)
+        self.runtime.publish(plan)
+        self.loop.completed(record)
+        if self.data is not None:
+            for request in record.finished:
+                self.data.forget(request.id)
+                del self._running[request.id]
+        self.seconds += time.perf_counter() - began
+
+    # --- results ------------------------------------------------------------------
+
+    def reference_hit_rate(self, blocks: int | None = None) -> float:
+        """Hit rate of a plain block-granular cache on the steps served so far.
+
+        blocks: of that cache; default: as many as the device has.
+        """
+        settings = self.settings
+        count = settings.layout.granules if blocks is None else blocks
+        steps = self.loop.statistics.steps
+        return reference_hit_rate(settings.workload, settings.loop, count, steps)
+
+    def effective_capacity(self, progress: Callable[[], None] | None = None) -> float:
+        """Largest share of the blocks with which the reference hits no more often.
+
+        By bisection to a thousandth: the plain cache of that share is worth as much as
+        this run's placement of the whole device (the measure of Paper 5.4).
+        """
+        whole = self.settings.layout.granules
+        hit_rate = self.loop.statistics.prefix_hit_rate
+        if self.reference_hit_rate() <= hit_rate:
+            return 1.0
+        low, high = 0, 1000
+        while high - low > 1:
+            middle = (low + high) // 2
+            blocks = max(1, whole * middle // 1000)
+            if self._hits_no_more(blocks, hit_rate):
+                low = middle
+            else:
+                high = middle
+            if progress is not None:
+                progress()
+        return low / 1000
+
+    def _hits_no_more(self, blocks: int, hit_rate: float) -> bool:
+        try:
+            return self.reference_hit_rate(blocks) <= hit_rate
+        except RequestTooLargeError:
+            return True  # too small a cache to serve at all hits nothing
+
+    def report(self) -> dict[str, Any]:
+        """Everything measured, under the names of the command line's JSON."""
+        statistics, activations = self.loop.statistics, self.activations
+        return {
+            "steps": statistics.steps,
+            "requests": statistics.requests,
+            "turns": statistics.turns,
+            "prefill_tokens": statistics.prefill_tokens,
+            "decode_tokens": statistics.decode_tokens,
+            "prefix_hit_rate": statistics.prefix_hit_rate,
+            "blocks_bound": statistics.blocks_bound,
+            "blocks_committed": self.committed,
+            "pairs_adopted": self.runtime.adopted_pairs,
+            "preemptions": statistics.preemptions,
+            "evictions": statistics.evictions,
+            "chunked_prefills": statistics.chunked_prefills,
+            "same_step_shares": statistics.same_step_shares,
+            "outputs_checked": self.data.outputs if self.data else 0,
+            "tokens_read_back": self.data.read_back if self.data else 0,
+            "bit_exact": True if self.data else None,
+            "max_rel_error": self.data.max_rel_error if self.data else None,
+            "value_write_activations": {
+                "direct": activations.direct,
+                "commit_zone": activations.commit_zone,
+                "ratio": activations.ratio,
+            },
+            "sv_runs": self.value_runs.runs,
+            "blocks_per_sv_run": self.value_runs.blocks_per_run,
+            "seconds": self.seconds,
+        }
+
+
+def step_of(record: StepRecord) -> Step:
+    """What is left to tell the runtime once the engine has scheduled a step.
+
+    Tables, references and evictions were told as they happened. Decodes attend on the
+    device; a prefill attends on the host, which reads the cached part back for it.
+    """
+    return Step(
+        writes=[(row.id, start, count) for row, start, count, _ in record.scheduled],
+        reads=[
+            (row.id, 0, start + 1)
+            for row, start, _, decode in record.scheduled
+            if decode
+        ],
+        readbacks=[
+            (row.id, 0, start)
+            for row, start, _, decode in record.scheduled
+            if start and not decode
+        ],
+    )
+
+
+def _validate(settings: RunSettings) -> None:
+    if settings.check not in CHECKS:
+        raise ConfigError("run", "check", settings.check, " or ".join(CHECKS))
+    if settings.steps < 1:
+        raise ConfigError("run", "steps", settings.steps, "at least 1")
+    most = settings.layout.model.layers
+    if not 1 <= settings.executed_layers <= most:
+        raise ConfigError("run", "layers", settings.layers, f"1 to {most}")
