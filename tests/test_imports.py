@@ -25,10 +25,13 @@ CORE = "core"
 
 # The device gets commands and executes them.  If it knew the mapping, the runtime
 # and its check would share a bug.
-DEVICE_USES = {"patton.commands", "patton.config", "patton.errors"}
+DEVICE_USES = {
+    *("patton.commands", "patton.config", "patton.errors"),
+    *("patton.elements", "patton.executor"),
+}
 DEVICE_EXCEPTIONS: dict[str, tuple[set[str], str]] = {
     "patton.device.reference": (
-        {"patton.addresses", "patton.layout", "patton.steps"},
+        {"patton.layout", "patton.steps"},
         "the reference says in which order the layout adds up; it reads no stream",
     ),
 }
