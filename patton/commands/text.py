@@ -186,8 +186,8 @@ def _table_lines(
 def _read_table(
     lines: _Lines, name: str, columns: Sequence[str], constants: Sequence[str]
 ) -> list[Any]:
-    words = lines.record(name, ["rows", *constants])
-    size, *values = [lines.integer(word) for word in words]
+    word, *words = lines.record(name, ["rows", *constants])
+    size, values = lines.integer(word, 0), [lines.integer(word) for word in words]
     rows = [
         [lines.integer(word) for word in lines.record("-", columns)]
         for _ in range(size)
@@ -260,7 +260,8 @@ def _read_entries(lines: _Lines, banks: int) -> dict[str, Any]:
     if _join(optional) != names:
         lines.refuse(repr(names), f"some of {_join(tuple(OPTIONAL_COLUMNS))} in order")
     types = {**COLUMNS, **{name: OPTIONAL_COLUMNS[name] for name in optional}}
-    defaults = dict.fromkeys(types, 0) | {"count": 1, "banks": banks}
+    all_banks = _number(lines, str(banks), types["banks"])
+    defaults = dict.fromkeys(types, 0) | {"count": 1, "banks": all_banks}
     rows = [_read_entry(lines, types, defaults) for _ in range(lines.integer(size, 0))]
     columns = zip(*rows, strict=True) if rows else [()] * len(types)
     pairs = zip(types.items(), columns, strict=True)
@@ -280,10 +281,10 @@ def _read_entry(
     for word in words:
         field, _, value = word.partition("=")
         first, _, size = value.partition("+")
+        if field not in types or field in ("op", *_RUN_SIZE.values()):
+            lines.refuse(repr(word), "a field of the stream's entries")
         if field in _RUN_SIZE:
             values[_RUN_SIZE[field]] = _number(lines, size, types[_RUN_SIZE[field]])
-        if field not in types or field == "op":
-            lines.refuse(repr(word), "a field of the stream's entries")
         values[field] = _number(lines, first, types[field])
     entry = Command(**{**values, "op": Op[name]})  # type: ignore[arg-type]
     if _entry_line(entry, defaults["banks"]) != line:
