@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import attrs
 import pytest
 
 from patton.engine.conversations import Conversation, Turn, chat
@@ -130,7 +130,8 @@ def test_without_wrap_an_empty_workload_is_exhausted_at_once() -> None:
 @pytest.mark.parametrize("name", ["pool", "max_context", "concurrency", "token_budget"])
 def test_limits_are_positive(name: str) -> None:
     """Zero of anything would stand still."""
-    settings = attrs.evolve(LoopSettings(), **{name: 0})
+    limits: dict[str, Any] = {name: 0}
+    settings = LoopSettings(**limits)
     with pytest.raises(ConfigError, match=name):
         ServingLoop.of(chats([(1, 1)]), settings, 10)
 
@@ -174,14 +175,6 @@ def test_preemptions_and_readmissions_are_counted_apart() -> None:
         statistics.readmitted_hit_tokens,
     )
     assert 32 == statistics.prompt_tokens
-    assert (
-        statistics.evictions
-        == statistics.blocks_bound
-        - 4
-        - len([key for key in loop.scheduler.pool.key if key is None])
-        + 0
-        or statistics.evictions
-    )
 
 
 def test_no_hit_rate_before_the_first_admission() -> None:
@@ -232,7 +225,7 @@ def test_block_ids_and_positions_may_be_served_together() -> None:
 
 
 def test_recorded_chats_give_the_known_run(data_dir: Path) -> None:
-    """2,000 steps of 32 of 64 chats: the same counts as an independent loop had."""
+    """10,000 steps of 32 of 40 chats: the same counts as an independent loop had."""
     source = open_workload(data_dir / "sharegpt_turns.jsonl.gz", template=True)
     statistics = ServingLoop.of(source, LoopSettings(pool=40), 8160).run(10_000)
 

@@ -157,5 +157,5 @@ def test_everything_happens_in_the_default_scenario() -> None:
 
     assert min(counted.preemptions, counted.same_step_shares) >= 3
     assert min(counted.evictions, commits) >= 100
-    assert min(counted.chunked_prefills, placed.adopted, counted.turns) >= 10
+    assert min(counted.chunked_prefills, placed.adopted_pairs, counted.turns) >= 10
     assert 0.2 < counted.prefix_hit_rate < 0.95
