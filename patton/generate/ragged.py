@@ -84,5 +84,5 @@ def merged(group: Ints, first: Ints, count: Ints | int, span: int) -> Runs:
     new = np.ones(len(low), np.bool_)
     np.greater(low[1:], reach[:-1], out=new[1:])
     starts = np.flatnonzero(new)
-    ends = np.append(starts[1:], len(low))
+    ends = np.append(starts, len(low))[1:]
     return Runs(group[starts], first[starts], reach[ends - 1] - low[starts])

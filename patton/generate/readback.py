@@ -29,9 +29,9 @@ def readback_streams(
     placed: PlacedStep,
 ) -> tuple[CommandStream | None, CommandStream | None]:
     """The streams that read Keys and Values back; None where nothing is read."""
-    segments, layout = _segments(placed), placed.layout
-    if not len(segments.start):
+    if not len(placed.readback_request):
         return None, None
+    segments, layout = _segments(placed), placed.layout
     keys, values = key_rectangles(layout, segments), value_rectangles(layout, segments)
 
     def stream(phase: Phase, rectangles: Rectangles, axes: Axes) -> CommandStream:

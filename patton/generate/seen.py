@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 import numpy as np
 
+from patton.addresses import Address, value_address, value_element
+from patton.commit_zone import NO_SLOT
 from patton.generate.ragged import changes, numbers, offsets, ranges
+from patton.layout import Layout
 from patton.steps import Ints, PlacedStep
 
 RELEASED = -1  # granule of a block that its request gave up
@@ -27,6 +32,12 @@ class Blocks:
     def __getitem__(self, index: object) -> Blocks:
         columns = attrs.astuple(self, recurse=False)
         return Blocks(*(column[index] for column in columns))
+
+    @classmethod
+    def together(cls, parts: Sequence[Blocks]) -> Blocks:
+        """The blocks of all parts."""
+        columns = zip(*(attrs.astuple(p, recurse=False) for p in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
 
 
 @attrs.frozen(eq=False)
@@ -63,22 +74,87 @@ def query_reads(placed: PlacedStep) -> Reads:
 
 def table_blocks(placed: PlacedStep, reads: Reads) -> Blocks:
     """The blocks, in table order, of the requests that `reads` speak of."""
-    tables, requests = placed.tables, len(placed.requests)
+    tables = placed.tables
     counts = np.diff(tables.ptr)
-    request = np.repeat(np.arange(requests), counts)
+    request = np.repeat(np.arange(len(counts)), counts)
     place = np.arange(len(request)) - np.repeat(tables.ptr[:-1], counts)
-    blocks = Blocks(
-        request,
-        place * placed.layout.block_tokens,
-        tables.granule,
-        tables.slot,
-        tables.opened,
-    )
+    position = place * placed.layout.block_tokens
+    blocks = Blocks(request, position, tables.granule, tables.slot, tables.opened)
+    return _useful(blocks, reads, len(counts))
+
+
+def slot_blocks(placed: PlacedStep, reads: Reads) -> Blocks:
+    """Those of `table_blocks` that are in a slot."""
+    tables = placed.tables
+    first = np.flatnonzero(tables.slot != NO_SLOT)
+    return _useful(_blocks_at(placed, first, first), reads, len(tables.ptr) - 1)
+
+
+def home_blocks(placed: PlacedStep, reads: Reads) -> Blocks:
+    """Those of `table_blocks` that are in their O1V, neighbours joined.
+
+    Full blocks that follow each other in the table and in a Value row are, for a
+    reduction over tokens, one long block (Paper 4.4); `opened` may so exceed a block.
+    """
+    tables, layout = placed.tables, placed.layout
+    is_home = tables.slot == NO_SLOT
+    joined = np.zeros(len(is_home), np.bool_)
+    if layout.stripes == 1:  # else neighbours lie in different channels
+        granule = tables.granule
+        joined[1:] = granule[1:] - granule[:-1] == 1
+        joined[1:] &= tables.opened[:-1] == layout.block_tokens
+        joined[1:] &= is_home[1:] & is_home[:-1]
+        inner = tables.ptr[:-1]
+        joined[inner[inner < len(joined)]] = False
+    first = np.flatnonzero(~joined)
+    last = np.append(first, len(joined))[1:] - 1
+    is_first_home = is_home[first]
+    if not np.all(is_first_home):
+        first, last = first[is_first_home], last[is_first_home]
+    blocks = _useful(_blocks_at(placed, first, last), reads, len(tables.ptr) - 1)
+    return _cut_at_row_sets(layout, blocks)
+
+
+def _blocks_at(placed: PlacedStep, first: Ints, last: Ints) -> Blocks:
+    """Runs of blocks of the tables, as one block each; all but the last are full."""
+    tables, size = placed.tables, placed.layout.block_tokens
+    counts = np.diff(tables.ptr)
+    request = np.repeat(np.arange(len(counts)), counts)[first]
+    position = (first - tables.ptr[request]) * size
+    opened = (last - first) * size + tables.opened[last]
+    return Blocks(request, position, tables.granule[first], tables.slot[first], opened)
+
+
+def _useful(blocks: Blocks, reads: Reads, requests: int) -> Blocks:
+    """The blocks that were not given up and whose request reads."""
     reading = np.bincount(reads.request, minlength=requests) > 0
-    useful = tables.granule != RELEASED
+    useful = blocks.granule != RELEASED
     if not np.all(reading):
-        useful &= np.repeat(reading, counts)
+        useful &= reading[blocks.request]
     return blocks if np.all(useful) else blocks[np.flatnonzero(useful)]
+
+
+def _cut_at_row_sets(layout: Layout, blocks: Blocks) -> Blocks:
+    """The same tokens in blocks that do not go on in the next Value row set."""
+    pieces = []
+    while True:
+        at = value_address(layout.map, 0, 0, blocks.granule, 0, 0)
+        start = Address(at.channel, 0, at.row + layout.rows_per_value, 0, 0)
+        following = value_element(layout.map, start).index
+        room = (following - blocks.granule) * layout.block_tokens
+        rest = np.flatnonzero(blocks.opened > room)
+        if not len(rest):
+            break
+        opened = np.minimum(blocks.opened, room)
+        pieces.append(attrs.evolve(blocks, opened=opened))
+        done = room[rest]
+        blocks = attrs.evolve(
+            blocks[rest],
+            granule=following[rest],
+            position=blocks.position[rest] + done,
+            opened=blocks.opened[rest] - done,
+        )
+    return Blocks.together([*pieces, blocks]) if pieces else blocks
 
 
 def see(

@@ -13,10 +13,9 @@ import numpy as np
 
 from patton.addresses import slot_address, value_address
 from patton.commands import CommandStream, Loads, Phase, Queries, ResultTable
-from patton.commit_zone import NO_SLOT
 from patton.generate.assembly import frame_of
 from patton.generate.ragged import changes, merged, numbers, offsets, ranges, sorting
-from patton.generate.seen import Seen, query_reads, see, table_blocks
+from patton.generate.seen import Seen, home_blocks, query_reads, see, slot_blocks
 from patton.generate.vectors import BufferLoads, Units, Visits, Work, assemble
 from patton.layout import Layout
 from patton.steps import Ints, PlacedStep
@@ -30,9 +29,7 @@ def value_stream(placed: PlacedStep) -> CommandStream | None:
     visits a row set, the rows after the first find it still loaded.
     """
     layout, reads = placed.layout, query_reads(placed)
-    blocks = table_blocks(placed, reads)
-    if np.any(blocks.slot != NO_SLOT):
-        blocks = blocks[np.flatnonzero(blocks.slot == NO_SLOT)]
+    blocks = home_blocks(placed, reads)
     at = value_address(layout.map, 0, 0, blocks.granule, 0, 0)
     visit = blocks.request * layout.rows_per_plane + at.row
     visit = visit * layout.channels_per_head + at.channel
@@ -58,8 +55,7 @@ def partial_stream(placed: PlacedStep) -> CommandStream | None:
     once for each of its sub-blocks, which lie side by side.
     """
     layout, reads = placed.layout, query_reads(placed)
-    blocks = table_blocks(placed, reads)
-    blocks = blocks[np.flatnonzero(blocks.slot != NO_SLOT)]
+    blocks = slot_blocks(placed, reads)
     element = np.tile(_first_elements(layout), len(blocks.slot))
     blocks = blocks[np.repeat(np.arange(len(blocks.slot)), layout.rows_per_value)]
     at = slot_address(layout.map, 0, 0, blocks.slot, 0, element)
@@ -92,8 +88,6 @@ class _Parts:
 
 def _parts(layout: Layout, seen: Seen, burst: Ints, position: Ints) -> _Parts:
     """The bursts, of blocks that begin at `burst` and `position`, that are seen."""
-    if layout.value_width == 1:
-        return _Parts(burst, np.ones_like(burst), position)
     # Bursts and lanes of tokens are the same in every block.
     low = value_address(layout.map, 0, 0, 0, seen.low, 0)
     last = value_address(layout.map, 0, 0, 0, seen.high - 1, 0)
@@ -205,7 +199,7 @@ def _weights(layout: Layout, seen: Seen, parts: _Parts) -> Loads:
         query=seen.segment_read,
         ptr=offsets(run_counts),
         burst=first,
-        count=end[np.append(starts[1:], size) - 1] - first,
+        count=end[np.append(starts, size)[1:] - 1] - first,
         origin=parts.origin[starts],
     )
 

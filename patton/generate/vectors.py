@@ -165,7 +165,7 @@ def _batches(units: Units, registers: int) -> _Batches:
     group = numbers(starts, size)
     register = (index - starts[group]) % registers
     first = index - register
-    ends = np.append(starts[1:], size)[group]
+    ends = np.append(starts, size)[1:][group]
     return _Batches(index, first, np.minimum(ends - first, registers), register)
 
 

@@ -35,9 +35,9 @@ class Memory:
     def __init__(self, rng: np.random.Generator, layout: Layout) -> None:
         self.rng, self.layout = rng, layout
         order = np.arange(layout.granules)
-        if rng.random() < 0.7:
+        if rng.random() < 0.6:
             order = rng.permutation(order)
-        self.granules = order.tolist()
+        self.granules = order[::-1].tolist()  # taken from the end
         slots = [
             z * layout.stripes + stripe
             for stripe in range(layout.stripes)
