@@ -145,6 +145,7 @@ def snapshot(state: Placements) -> dict[str, Any]:
         "blocks": len(state.granule),
         "step": state.step,
         "adopted": state.adopted,
+        "releases": state.releases,
         "requests": sorted(requests, key=lambda row: (str(type(row[0])), row[0])),
         "bound": blocks,
         "epochs": {str(b): e for b, e in enumerate(state.epoch) if e},
@@ -174,6 +175,7 @@ def restored(state: Placements, data: dict[str, Any]) -> Placements:
 def _filled(state: Placements, data: dict[str, Any]) -> Placements:
     anew = state.emptied()
     anew.step, anew.adopted = data["step"], data["adopted"]
+    anew.releases = data["releases"]
     for key, blocks, tokens, confirmed, pairs in data["requests"]:
         request = RequestState(key, array("i", blocks))
         request.tokens, request.confirmed, request.pairs = (

@@ -46,14 +46,14 @@ class PairPool:
     free_places: list[int]  # bit i: place i of the pair holds no block
     owner: list[Request | None]
     referenced: list[int]  # blocks of the pair with a reference
-    last_release: list[int]  # step in which a block of the pair last lost its last one
+    last_release: list[int]  # when a block of the pair last lost its last reference
     free_pairs: int
     evictable_pairs: int
     _free_in_set: dict[int, int]  # bit i: pair first_of_set + i is free
     _sets_with: dict[int, int]  # number of free pairs -> bitmap of sets that have it
     _counts: int  # bit n: some set has n free pairs (n > 0)
     _candidate: bytearray
-    _heap: list[tuple[int, int, int]]
+    _heap: list[tuple[int, int]]  # last release and pair; may hold stale ones
     _all_free: int
     _next_place: list[dict[int, int]]  # of each pair: free places -> place to take
 
@@ -253,10 +253,10 @@ class PairPool:
         if self._candidate[pair]:
             self.reconsider(pair)
 
-    def unreference(self, pair: int, step: int) -> None:
-        """A block of the pair lost its last reference in `step`."""
+    def unreference(self, pair: int, time: int) -> None:
+        """A block of the pair lost its last reference, at a time of its own."""
         self.referenced[pair] -= 1
-        self.last_release[pair] = step
+        self.last_release[pair] = time
         self.reconsider(pair)
 
     def is_evictable(self, pair: int) -> bool:
@@ -270,34 +270,34 @@ class PairPool:
     def reconsider(self, pair: int) -> None:
         """Bring the candidates up to date after a change of the pair."""
         evictable = self.is_evictable(pair)
-        self.evictable_pairs += evictable - self._candidate[pair]
+        if evictable == self._candidate[pair]:
+            return
+        self.evictable_pairs += 1 if evictable else -1
         self._candidate[pair] = evictable
         if evictable:
             if len(self._heap) > 4 * len(self.owner) + 64:
                 self._drop_stale_ranks()
-            heapq.heappush(self._heap, self._rank(pair))
+            heapq.heappush(self._heap, (self.last_release[pair], pair))
 
     def _drop_stale_ranks(self) -> None:
         """Keep the heap within a constant factor of the pairs; amortised O(1)."""
-        ranks = [self._rank(p) for p, due in enumerate(self._candidate) if due]
-        heapq.heapify(ranks)
-        self._heap = ranks
-
-    def _rank(self, pair: int) -> tuple[int, int, int]:
-        held = self.blocks_per_pair - self.free_places[pair].bit_count()
-        return self.last_release[pair], held, pair
+        due = (pair for pair, evictable in enumerate(self._candidate) if evictable)
+        self._heap = [(self.last_release[pair], pair) for pair in due]
+        heapq.heapify(self._heap)
 
     def eviction_candidates(self) -> Iterator[int]:
-        """Pairs to evict, best first: oldest, then fewest blocks, then lowest.
+        """Pairs to evict, oldest first by the last release of their latest block.
 
-        Evicting the pair just named, or stopping early, is fine while iterating.
+        A request releases its blocks tail first, so its last pair goes before the ones
+        that its prefix begins in. Evicting the pair just named, or stopping early, is
+        fine while iterating.
         """
-        named: list[tuple[int, int, int]] = []
+        named: list[tuple[int, int]] = []
         try:
             while self._heap:
                 rank = heapq.heappop(self._heap)
-                pair = rank[2]
-                current = self._candidate[pair] and self._rank(pair) == rank
+                time, pair = rank
+                current = self._candidate[pair] and self.last_release[pair] == time
                 if current and (not named or named[-1] != rank):
                     named.append(rank)
                     yield pair

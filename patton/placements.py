@@ -60,6 +60,7 @@ class Placements:
     owed: list[tuple[Request, int]] = attrs.field(factory=list)
     step: int = 0
     adopted: int = 0
+    releases: int = 0  # last references lost so far: the clock of eviction
     journal: Journal | None = None
 
     def emptied(self) -> Placements:
@@ -141,6 +142,7 @@ class Placements:
         self.journal.put_back(self.requests)
         self.due, self.owed = self.journal.due, self.journal.owed
         self.adopted = self.journal.adopted
+        self.releases = self.journal.releases
         self.derive()
 
     def derive(self) -> None:
@@ -328,7 +330,8 @@ class Placements:
             return
         pair = self.pair_of(block)
         self._log(pair, self.pool.last_release)
-        self.pool.unreference(pair, self.step)
+        self.releases += 1
+        self.pool.unreference(pair, self.releases)
         if self.confirmed[block] < self.layout.block_tokens:
             self._unbind(block)
 

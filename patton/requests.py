@@ -51,6 +51,7 @@ class Journal:
     due: dict[int, tuple[Request, int]]
     owed: list[tuple[Request, int]]
     adopted: int
+    releases: int
     grants: int = 0
     cells: list[tuple[Any, int, Any]] = attrs.field(factory=list)
     touched: dict[int, tuple[RequestState, bool, int, tuple[int, int], list[int]]] = (

@@ -213,6 +213,7 @@ class Runtime:
             dict(state.due),
             list(state.owed),
             state.adopted,
+            state.releases,
         )
 
     def _apply_events(self, step: Step) -> None:

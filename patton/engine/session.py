@@ -24,9 +24,9 @@ from patton.generate import generate_step
 from patton.layout import Layout
 from patton.pairs import Choice
 from patton.runtime import Runtime
-from patton.steps import Step
+from patton.steps import PlacedStep, Step
 
-Check = Literal["data", "placement"]
+Check = Literal["data", "placement", "lifecycle"]
 CHECKS: tuple[Check, ...] = get_args(Check)
 
 Progress = Callable[[int], None]
@@ -37,8 +37,8 @@ class RunSettings:
     """What to serve, where, and how closely to look.
 
     check: "data" executes every stream on the device and compares every output;
-    "placement" only generates the streams. layers: how many are executed (the layout
-    always has all). choice, adoption, commit_zone: of the runtime.
+    "placement" only generates the streams, "lifecycle" not even those. layers: how many
+    are executed (the layout always has all). choice, adoption, commit_zone: of the runtime.
     """
 
     workload: Workload
@@ -114,14 +114,12 @@ class Session:
         record = self.loop.step()
         plan = self.runtime.apply_step(step_of(record))
         placed = plan.place()
-        streams = generate_step(placed)
         single = [row[0].id for row in record.scheduled if row[2] == 1]
         self.activations.add(self.settings.layout, plan, single)
         self.value_runs.add(placed)
         self.committed += len(plan.commits)
-        if self.data is not None:
-            self._running |= {row[0].id: row[0] for row in record.scheduled}
-            self.data.run(placed, streams, self._running)
+        if self.settings.check != "lifecycle":
+            self._execute(record, placed)
         self.runtime.publish(plan)
         self.loop.completed(record)
         if self.data is not None:
@@ -129,6 +127,12 @@ class Session:
                 self.data.forget(request.id)
                 del self._running[request.id]
         self.seconds += time.perf_counter() - began
+
+    def _execute(self, record: StepRecord, placed: PlacedStep) -> None:
+        streams = generate_step(placed)
+        if self.data is not None:
+            self._running |= {row[0].id: row[0] for row in record.scheduled}
+            self.data.run(placed, streams, self._running)
 
     # --- results ------------------------------------------------------------------
 

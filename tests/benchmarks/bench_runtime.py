@@ -1,11 +1,11 @@
 """CPU time of bookkeeping: microseconds per request and step, and per bound block.
 
-Run as a program: `python tests/benchmarks/bench_runtime.py [--json]`. Pure decode: every
-running request writes one token a step and reads all it has; every sixteenth step of a
-request binds a block and commits one, and all of that is included. Bound blocks: whole
-prompts are bound and written at once. Each figure is the best of several repetitions;
-the loop time of an empty Python loop stands beside them, so that runs on other machines
-can be compared.
+Run as a program: `python tests/benchmarks/bench_runtime.py [--json]`. Pure decode:
+every running request writes one token a step and reads all it has; every sixteenth step
+of a request binds a block and commits one, and all of that is included. Bound blocks:
+whole prompts are bound and written at once. Each figure is the best of several
+repetitions; the time of an empty Python loop stands beside them, so that machines can
+be compared.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def decode(requests: int, steps: int, prompt: int = 1024) -> float:
     position = {}
     for request in range(requests):
         tokens = prompt + request % size
-        grant = (request, [], blocks(-(-tokens // size)))
-        runtime.apply_step(Step(grants=[grant], writes=[(request, 0, tokens)]))
+        grants = [(request, (), blocks(-(-tokens // size)))]
+        runtime.apply_step(Step(grants=grants, writes=[(request, 0, tokens)]))
         position[request] = tokens
     planned = []
     for _ in range(steps):

@@ -212,19 +212,32 @@ def test_finishing_drops_the_partial_tail_and_keeps_full_blocks() -> None:
     assert place(runtime, 0).references == 0
 
 
-def test_candidates_are_named_oldest_first_then_smallest() -> None:
+def test_candidates_are_named_oldest_first_and_tail_first() -> None:
     runtime = llama()
-    start(runtime, 1, [0, 1], 32)
-    start(runtime, 2, [2], 16)
-    start(runtime, 3, [3], 16)
-    runtime.finish(3)
-    runtime.apply_step(Step())
-    runtime.finish(1)
+    start(runtime, 1, list(range(17)), 17 * 16)
+    start(runtime, 2, [20], 16)
     runtime.finish(2)
+    runtime.finish(1)
 
     named = [runtime.blocks_of_pair(p) for p in runtime.eviction_candidates()]
-    assert named == [[3], [2], [1, 0]]
+    assert named == [[20], [16], list(range(15, -1, -1))]
     assert runtime.evictable_pairs == 3
+
+
+def test_a_revived_pair_is_as_young_as_its_latest_release() -> None:
+    runtime = llama()
+    for request in range(3):
+        start(runtime, request, [2 * request, 2 * request + 1], 32)
+    for request in range(3):
+        runtime.finish(request)
+    runtime.apply_step(Step(grants=[(7, [0], [9])], writes=[(7, 16, 1)]))
+    assert [[3, 2], [5, 4]] == [
+        runtime.blocks_of_pair(p) for p in runtime.eviction_candidates()
+    ]
+    runtime.finish(7)
+
+    named = [runtime.blocks_of_pair(p) for p in runtime.eviction_candidates()]
+    assert named == [[3, 2], [5, 4], [1, 0]]
 
 
 def test_out_of_pairs_names_what_to_evict() -> None:
