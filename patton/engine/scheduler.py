@@ -203,7 +203,9 @@ class Scheduler:
         # Alone, and no room: its own hits may hold pairs that it cannot fill on.
         count = self._claim(request, [], record, budget)
         if not count:
-            needed, available = self._blocks_of(request.known), self._placeable(request)
+            assert self.gate is not None  # `add` has seen that the ids suffice
+            needed = self._blocks_of(request.known)
+            available = min(self.pool.blocks, self.gate.capacity(request.id))
             raise RequestTooLargeError(request.id, needed, available)
         return count
 
@@ -234,12 +236,6 @@ class Scheduler:
 
     def _blocks_of(self, tokens: int) -> int:
         return -(-tokens // self.block_tokens)
-
-    def _placeable(self, request: Request) -> int:
-        """Blocks that the request could have, were it alone."""
-        if self.gate is None:
-            return self.pool.blocks
-        return min(self.pool.blocks, self.gate.capacity(request.id))
 
     def _has_room(
         self, request: Request, need: int, whole: int, hits: Sequence[int]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from patton.engine import formats
 from patton.engine.conversations import CHAT_TEMPLATES, Conversation, chat
 from patton.engine.formats import Chains
 from patton.engine.workloads import FORMATS, open_workload
@@ -122,6 +123,27 @@ def test_block_file_identifies_generated_tokens_too(file: Path) -> None:
     assert list(first.block_keys(16, 17)) == keys[:17]
     ids = [*range(20), 30, 31]
     assert ids == [(key >> 12) % (1 << 32) for key in keys]
+
+
+def test_a_conversation_without_turns_is_passed_over(file: Path) -> None:
+    """It is a record, and nothing to serve."""
+    workload = open_workload(write(file, TURNS | {"llama3": []}, TURNS))
+    assert 1 == len(list(workload.conversations()))
+    assert 2 == workload.reading.records
+    write(file, BLOCKS | {"turns": []}, BLOCKS)
+
+    assert 1 == len(read(file))
+
+
+def test_each_turn_of_a_session_needs_a_number_of_its_own(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More turns than numbers are refused; there are 16,384."""
+    assert 16_384 == formats.MOST_TURNS
+    monkeypatch.setattr(formats, "MOST_TURNS", 1)
+    write(file, AGENT, AGENT | {"i": 1})
+    with pytest.raises(WorkloadError, match="a conversation of 2 turns"):
+        read(file)
 
 
 def test_mooncake_ids_cover_whole_small_blocks_only(file: Path) -> None:

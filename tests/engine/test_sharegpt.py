@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from patton.engine import sharegpt
-from patton.engine.formats import estimate_tokens
+from patton.engine.formats import Reading, estimate_tokens
 from patton.engine.workloads import Workload, open_workload
 from patton.errors import WorkloadError
 
@@ -117,6 +117,12 @@ def test_what_is_malformed_is_named(
         read(store(file, text))
 
     assert line == caught.value.line
+
+
+def test_what_is_no_array_is_no_such_file(file: Path) -> None:
+    """Whoever reads without asking for the format is told."""
+    with pytest.raises(WorkloadError, match="no array"):
+        list(sharegpt.read_sharegpt(store(file, '{"conversations": []}'), Reading()))
 
 
 def test_the_default_count_is_a_quarter_of_the_bytes() -> None:
