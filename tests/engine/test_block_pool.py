@@ -6,11 +6,13 @@ vLLM never hands out block 0, so these pools begin at 1 and the ids are the same
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import attrs
 import pytest
 
 from patton.engine.block_pool import BlockPool
+from patton.engine.placement_gate import Placement
 from patton.errors import BlockPoolError, ConfigError
 
 TOKENS = 16
@@ -246,7 +248,8 @@ class Spy:
 
 def spied(blocks: int = 10) -> tuple[BlockPool, Spy]:
     spy = Spy()
-    return BlockPool.of(blocks, first_id=1, placement=spy), spy  # type: ignore[arg-type]
+    placement = cast("Placement", spy)
+    return BlockPool.of(blocks, first_id=1, placement=placement), spy
 
 
 def test_a_placement_hears_of_an_eviction_when_the_id_is_taken() -> None:

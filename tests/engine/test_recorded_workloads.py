@@ -6,6 +6,7 @@ Needs the data folder (PATTON_DATA, or `../shared/data` beside the checkout).
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,8 @@ from patton.engine.conversations import Conversation
 from patton.engine.workloads import open_workload
 
 
-def opened(data_dir: Path, name: str, **options: bool | str) -> list[Conversation]:
-    return list(open_workload(data_dir / name, **options).conversations())  # type: ignore[arg-type]
+def opened(data_dir: Path, name: str, **options: Any) -> list[Conversation]:
+    return list(open_workload(data_dir / name, **options).conversations())
 
 
 @pytest.mark.parametrize(
