@@ -88,6 +88,8 @@ class _Run:
         self.heads = heads
         self.many = many = heads.stop - heads.start
         self.banks, self.lanes = self.device.banks, self.device.lanes
+        self.slab_bursts = self.banks * self.device.bursts_per_row
+        self.bank_first = np.arange(self.banks) * self.device.bursts_per_row
         self.copies = np.zeros((len(plan.copies), many, self.lanes), np.uint16)
         mask = memory.full_mask.dtype
         self.copy_masks = np.zeros((len(plan.copies), many), mask)
@@ -145,9 +147,8 @@ class _Run:
 
     def _bursts(self, items: Items, chosen: Ints) -> Ints:
         """Index of each bank burst in the memory [chosen, heads]."""
-        slab_bursts = self.banks * self.device.bursts_per_row
         slab = self.slabs[items.row[chosen]]
-        bursts: Ints = slab * slab_bursts + items.place[chosen][:, None]
+        bursts: Ints = slab * self.slab_bursts + items.place[chosen][:, None]
         return bursts
 
     def _load(self, bursts: Ints) -> Bits:
@@ -225,10 +226,10 @@ class _Run:
 
     def _bank_bursts(self, at: Ints) -> tuple[Floats, Flags]:
         """Numbers [E, banks, 1, bursts * heads], flags [bursts, heads, banks]."""
-        products, width = self.plan.products, self.device.bursts_per_row
-        first = self.slabs[products.row[at]] * (self.banks * width)
+        products = self.plan.products
+        first = self.slabs[products.row[at]] * self.slab_bursts
         first += products.burst[at][:, None]
-        bursts = first[..., None] + np.arange(self.banks) * width
+        bursts = first[..., None] + self.bank_first
         bits = self._load(bursts).reshape(-1, self.banks, self.lanes)
         # Contiguous in the last axis, so that sums run over long vectors.
         lanes_first = np.ascontiguousarray(bits.transpose(2, 1, 0))

@@ -85,28 +85,31 @@ class BankMemory:
         number = self._directory[channel, row]
         return self._data[number], self._written[number]
 
-    def read(self, channel: int, bank: int, row: int, burst: int) -> tuple[Bits, Flags]:
-        """Copies of one burst and of the written bits of its lanes, [E] each."""
+    def read(
+        self, channel: int, bank: int, row: int, burst: int
+    ) -> tuple[Bits, np.unsignedinteger]:
+        """One burst: a copy of its bits [E], and the mask of its written lanes."""
         data, written = self.slab(channel, row)
-        return data[bank, burst].copy(), self.flags(written[bank, burst])
+        return data[bank, burst].copy(), written[bank, burst]
 
     def write(
         self,
         place: tuple[int, int, int, int],
         bits: Bits,
-        lanes: Flags,
-        written: Flags,
+        lanes: np.unsignedinteger,
+        written: np.unsignedinteger,
     ) -> None:
-        """Write the chosen lanes of one burst and their written bits.
+        """Write some lanes of one burst.
 
-        place: channel, bank, row, burst; the rest [E].
+        place: channel, bank, row, burst; bits [E]; lanes: mask of those to write;
+        written: mask of their new written bits.
         """
         channel, bank, row, burst = place
-        slab = self.provide(np.array([channel]), np.array([row]))[0]
-        self._data[slab, bank, burst, lanes] = bits[lanes]
-        flags = np.where(lanes, written, self.flags(self._written[slab, bank, burst]))
-        mask = sum(1 << lane for lane, flag in enumerate(flags.tolist()) if flag)
-        self._written[slab, bank, burst] = mask
+        self.provide(np.array([channel]), np.array([row]))
+        data, masks = self.slab(channel, row)
+        chosen = self.flags(lanes)
+        data[bank, burst, chosen] = bits[chosen]
+        masks[bank, burst] = masks[bank, burst] & ~lanes | written & lanes
 
     def flags(self, masks: Masks | np.unsignedinteger) -> Flags:
         """Lane masks as booleans, lanes in a new last axis."""

@@ -23,12 +23,12 @@ def lane_sum(products: Floats) -> Floats:
     The upper half of the lanes is added to the lower half until one is left. Of an odd
     number the lower part is the larger: its last lane waits for the next level.
     """
-    lanes = products
-    while len(lanes) > 1:
-        upper = lanes[(len(lanes) + 1) // 2 :]
-        lanes[: len(upper)] += upper
-        lanes = lanes[: len(lanes) - len(upper)]
-    total: Floats = lanes[0]
+    left = len(products)
+    while left > 1:
+        half = (left + 1) // 2
+        products[: left - half] += products[half:left]
+        left = half
+    total: Floats = products[0]
     return total
 
 

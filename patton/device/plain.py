@@ -12,7 +12,7 @@ import numpy as np
 from patton.commands import CommandStream, Frame, Op
 from patton.config import DeviceConfig
 from patton.device import rules
-from patton.device.memory import BankMemory, Bits, Flags
+from patton.device.memory import BankMemory, Bits, mask_of_all
 from patton.device.numerics import burst_sum
 from patton.device.rules import Single
 from patton.elements import decode, encode
@@ -65,7 +65,7 @@ class _Channel:
         self.number = number
         width, lanes = device.bursts_per_row, device.lanes
         self.buffer = np.zeros((width, lanes), np.uint16)
-        self.buffer_written = np.zeros((width, lanes), np.bool_)
+        self.buffer_written = np.zeros(width, mask_of_all(lanes).dtype)
         registers = device.result_registers, device.banks
         self.sums = np.zeros(registers, np.float32)
         self.sums_written = np.zeros(registers, np.bool_)
@@ -113,16 +113,16 @@ class _Run:
 
     def _obey(self, single: Single, offset: int, channel: _Channel) -> None:
         """One command in one channel, the `offset`-th of the command's channels."""
-        op, register = single.op, single.whole.register
-        if op == Op.WRGB:
+        op, register = single.whole.op, single.whole.register
+        if op == Op.MACAB:
+            self._multiply(single, channel)
+        elif op == Op.WRGB:
             place = int(self.first_payload[single.entry]) + single.place
             channel.buffer[single.buffer] = self._host_burst(place, channel.head)
-            channel.buffer_written[single.buffer] = True
+            channel.buffer_written[single.buffer] = self.memory.full_mask
         elif op == Op.WRBIAS:
             channel.sums[register] = 0
             channel.sums_written[register] = True
-        elif op == Op.MACAB:
-            self._multiply(single, channel)
         elif op == Op.RDMAC:
             row = int(self.first_mac[single.entry]) + offset
             sums = encode(channel.sums[register], self.device.element)
@@ -134,46 +134,49 @@ class _Run:
             channel.buffer_written[single.buffer] = written
         elif op == Op.WRCP:
             bits = channel.buffer[single.buffer]
-            every = np.ones(self.device.lanes, np.bool_)
             written = channel.buffer_written[single.buffer]
-            self._write(single, channel, bits, every, written)
+            self._write(single, channel, bits, self.memory.full_mask, written)
         elif op == Op.RD:
-            place = self._place(int(self.first_read[single.entry]), single, offset)
-            bits, written = self._bank_burst(single, channel)
-            self.results.read[place, channel.head] = bits
-            self.results.read_written[place, channel.head] = written
+            self._host_read(single, offset, channel)
         elif op == Op.WR:
             self._host_write(single, offset, channel)
         # ACT opens a row and RDAF does not occur: both are the protocol's business.
 
     def _multiply(self, single: Single, channel: _Channel) -> None:
         """MACAB: the burst of every bank times the Global Buffer's, accumulated."""
-        row, register = self.base_row + single.whole.row, single.whole.register
+        burst, register = single.burst, single.whole.register
+        row = self.base_row + single.whole.row
         data, masks = self.memory.slab(channel.number, row)
         element = self.device.element
-        banks = decode(data[:, single.burst].T, element)
-        operand = decode(channel.buffer[single.buffer], element)
+        banks = decode(np.ascontiguousarray(data[:, burst].T), element)
+        operand = decode(channel.buffer[burst], element)
         channel.sums[register] += burst_sum(banks, operand[:, None])
-        whole = masks[:, single.burst] == self.memory.full_mask
-        whole &= channel.buffer_written[single.buffer].all()
-        channel.sums_written[register] &= whole
+        written = masks[:, burst] & channel.buffer_written[burst]
+        channel.sums_written[register] &= written == self.memory.full_mask
+
+    def _host_read(self, single: Single, offset: int, channel: _Channel) -> None:
+        """RD: the bits, and which lanes of them were ever written."""
+        place = self._place(int(self.first_read[single.entry]), single, offset)
+        bits, written = self._bank_burst(single, channel)
+        self.results.read[place, channel.head] = bits
+        self.results.read_written[place, channel.head] = self.memory.flags(written)
 
     def _host_write(self, single: Single, offset: int, channel: _Channel) -> None:
         """WR: chosen lanes from the host or from what it read; the others filled."""
-        every = np.ones(self.device.lanes, np.bool_)
+        full = self.memory.full_mask
+        lanes = full.dtype.type(single.whole.lanes or 0)
         if self.stream.source == "read-back":
             place = self._place(single.whole.reference, single, offset)
             bits = self.results.read[place, channel.head].copy()
-            written = self.results.read_written[place, channel.head].copy()
+            flags = self.results.read_written[place, channel.head]
+            written = full.dtype.type(sum(1 << i for i in np.flatnonzero(flags)))
         else:
             start = int(self.first_payload[single.entry])
             place = self._place(start, single, offset)
-            bits, written = self._host_burst(place, channel.head).copy(), every.copy()
-        lanes = self.memory.flags(np.uint64(single.whole.lanes or 0))
+            bits, written = self._host_burst(place, channel.head).copy(), full
         if single.whole.fill:
-            bits[~lanes] = 0
-            written[~lanes] = True
-            lanes = every
+            bits[~self.memory.flags(lanes)] = 0
+            written, lanes = written | ~lanes, full
         self._write(single, channel, bits, lanes, written)
 
     def _host_burst(self, place: int, head: int) -> Bits:
@@ -185,7 +188,9 @@ class _Run:
         per_channel = single.whole.banks * single.whole.count
         return start + offset * per_channel + single.place
 
-    def _bank_burst(self, single: Single, channel: _Channel) -> tuple[Bits, Flags]:
+    def _bank_burst(
+        self, single: Single, channel: _Channel
+    ) -> tuple[Bits, np.unsignedinteger]:
         row = self.base_row + single.whole.row
         return self.memory.read(channel.number, single.bank, row, single.burst)
 
@@ -194,8 +199,8 @@ class _Run:
         single: Single,
         channel: _Channel,
         bits: Bits,
-        lanes: Flags,
-        written: Flags,
+        lanes: np.unsignedinteger,
+        written: np.unsignedinteger,
     ) -> None:
         row = self.base_row + single.whole.row
         place = channel.number, single.bank, row, single.burst

@@ -122,7 +122,7 @@ def random_device(rng: np.random.Generator) -> DeviceConfig:
         element=ElementType.FP16 if rng.random() < 0.4 else ElementType.BF16,
         result_registers=int(rng.integers(1, 4)),
         copy_column="free" if rng.random() < 0.5 else "same",
-        write_masks=bool(rng.random() < 0.8),
+        write_masks=bool(rng.random() < 0.6),
     )
 
 
@@ -162,6 +162,7 @@ class _Author:
         self.loaded: set[tuple[int, int]] = set()
         self.ready: set[tuple[int, int]] = set()
         self.returned = 0
+        self.multiplied: tuple[dict[str, int], dict[str, int]] | None = None
         self.reads: list[tuple[dict[str, Any], int]] = []
 
     def span(self, limit: int) -> tuple[int, int]:
@@ -218,13 +219,26 @@ class _Author:
         return {"register": int(self.rng.integers(self.script.device.result_registers))}
 
     def macab(self) -> None:
-        fields = self.channels()
-        bursts, register = self.bursts(), self.register()
+        fields, bursts = self.channels(), self.bursts()
+        if self.multiplied and self.rng.random() < 0.4:
+            fields, bursts = self.multiplied
+        self.multiplied = fields, bursts
+        register = self.register()
         row = {**fields, **self.banks(Op.MACAB)}
         self.open_row(row)
         self.load({**fields, **bursts})
         self.initialise({**fields, **register})
         self.script.add(Op.MACAB, **row, **bursts, **register)
+
+    def reduce(self) -> None:
+        """A whole accumulation, as in real streams."""
+        self.macab()
+        last = self.script.entries.pop()
+        fields = {key: last[key] for key in ("channel", "channels", "register")}
+        self.script.add(Op.WRBIAS, **fields)
+        self.script.entries.append(last)
+        self.script.add(Op.RDMAC, **fields)
+        self.ready -= {(c, fields["register"]) for c in _range(fields, "channel")}
 
     def rdmac(self) -> None:
         fields = {**self.channels(), **self.register()}
@@ -302,7 +316,7 @@ def random_stream(
     """A legal stream in which reads, writes, copies and products interleave."""
     author = _Author(rng, Script(device, frame), source, min(4, frame.rows_per_plane))
     kinds: list[Callable[[], None]] = [
-        *(author.macab, author.macab, author.macab, author.rdmac, author.read),
+        *(author.reduce, author.macab, author.macab, author.rdmac, author.read),
         *(lambda: author.copy(Op.RDCP), lambda: author.copy(Op.WRCP)),
     ]
     if source != "copy":
@@ -357,6 +371,9 @@ def mutated(rng: np.random.Generator, stream: CommandStream) -> CommandStream:
     columns = {name: column.copy() for name, column in stream.columns().items()}
     order = np.arange(len(stream))
     at, other = rng.integers(0, len(stream), 2).tolist()
+    writes = np.flatnonzero(stream.op == Op.WR)
+    if len(writes) and rng.random() < 0.4:  # they have rules of their own
+        at = int(rng.choice(writes))
     match int(rng.integers(6)):
         case 0:
             order = np.delete(order, at)
@@ -371,7 +388,10 @@ def mutated(rng: np.random.Generator, stream: CommandStream) -> CommandStream:
 
 
 def _change(rng: np.random.Generator, columns: dict[str, Any], at: int) -> None:
-    column = columns[str(rng.choice([name for name in columns if name != "op"]))]
+    names = [name for name in columns if name != "op"]
+    if columns["op"][at] == Op.WR and rng.random() < 0.5:
+        names = ["lanes", "fill", "reference"]
+    column = columns[str(rng.choice(names))]
     if column.dtype == np.bool_:
         column[at] ^= True
     elif rng.random() < 0.7:
