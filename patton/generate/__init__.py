@@ -45,6 +45,11 @@ class StepStreams:
     partial: CommandStream | None
     commit: CommandStream | None
 
+    def present(self) -> list[CommandStream]:
+        """The streams that are not empty, in the order of their execution."""
+        streams = attrs.astuple(self, recurse=False)
+        return [stream for stream in streams if stream is not None]
+
 
 def generate_step(
     placed: PlacedStep, *, commit_way: CommitWay | None = None

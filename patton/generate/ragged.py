@@ -35,7 +35,12 @@ def ranges(first: Ints, counts: Ints) -> Ints:
     """`first[k], first[k] + 1, ...`, counts[k] numbers of each k, one after another."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(first - ends + counts, counts)
+    return np.arange(total) + (first - ends + counts).repeat(counts)
+
+
+def owners(counts: Ints) -> Ints:
+    """The number of the list that each member belongs to, counts[k] in list k."""
+    return np.arange(len(counts)).repeat(counts)
 
 
 def changes(*keys: Ints) -> Ints:
@@ -45,17 +50,23 @@ def changes(*keys: Ints) -> Ints:
     new[:1] = True
     for key in keys:
         new[1:] |= key[1:] != key[:-1]
-    return np.flatnonzero(new)
+    return new.nonzero()[0]
 
 
 def numbers(starts: Ints, size: int) -> Ints:
     """The group of each of `size` members, where groups begin at `starts`."""
-    return np.repeat(np.arange(len(starts)), np.diff(starts, append=size))
+    return owners(lengths(starts, size))
+
+
+def lengths(starts: Ints, size: int) -> Ints:
+    """Members of each group, where groups begin at `starts` and end at `size`."""
+    ends: Ints = np.append(starts, size)
+    return ends[1:] - ends[:-1]
 
 
 def sorting(key: Ints) -> Ints | slice:
     """An index that sorts the key, stably; a slice, hence free, if that is no work."""
-    if np.all(key[1:] >= key[:-1]):
+    if (key[1:] >= key[:-1]).all():
         return slice(None)
     return np.argsort(key, kind="stable")
 
@@ -67,7 +78,7 @@ def distinct(group: Ints, item: Ints, groups: int, span: int) -> tuple[Ints, Int
     """
     present = np.zeros(groups * span, np.bool_)
     present[group * span + item] = True
-    pairs = np.divmod(np.flatnonzero(present), span)
+    pairs = np.divmod(present.nonzero()[0], span)
     return pairs[0], pairs[1]
 
 
@@ -83,6 +94,6 @@ def merged(group: Ints, first: Ints, count: Ints | int, span: int) -> Runs:
     reach = np.maximum.accumulate(high)
     new = np.ones(len(low), np.bool_)
     np.greater(low[1:], reach[:-1], out=new[1:])
-    starts = np.flatnonzero(new)
+    starts = new.nonzero()[0]
     ends = np.append(starts, len(low))[1:]
     return Runs(group[starts], first[starts], reach[ends - 1] - low[starts])

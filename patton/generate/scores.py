@@ -90,7 +90,7 @@ def _work(layout: Layout, seen: Seen, channel: Ints, row: Ints, burst: Ints) -> 
     counts = np.diff(ptr)
     visits = changes(seen.segment_group)
     segment_visit = numbers(visits, len(counts))
-    channels, used = layout.channels_per_head, np.repeat(segment_visit, counts)
+    channels, used = layout.channels_per_head, segment_visit.repeat(counts)
     pairs = distinct(used, channel, len(visits), channels)
     acts = merged(*pairs, 1, channels)
     first_units = ptr[visits]
@@ -129,8 +129,8 @@ def _buffer_loads(
     index = ranges(offsets(runs)[channels.group], repeats)
     return BufferLoads(
         ptr=offsets(np.bincount(channels.group, minlength=segments) * runs),
-        channel=np.repeat(channels.first, repeats),
-        channels=np.repeat(channels.count, repeats),
+        channel=channels.first.repeat(repeats),
+        channels=channels.count.repeat(repeats),
         burst=bursts.first[index],
         count=bursts.count[index],
     )

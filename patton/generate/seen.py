@@ -9,7 +9,14 @@ import numpy as np
 
 from patton.addresses import Address, value_address, value_element
 from patton.commit_zone import NO_SLOT
-from patton.generate.ragged import changes, numbers, offsets, ranges
+from patton.generate.ragged import (
+    changes,
+    lengths,
+    numbers,
+    offsets,
+    owners,
+    ranges,
+)
 from patton.layout import Layout
 from patton.steps import Ints, PlacedStep
 
@@ -76,8 +83,8 @@ def table_blocks(placed: PlacedStep, reads: Reads) -> Blocks:
     """The blocks, in table order, of the requests that `reads` speak of."""
     tables = placed.tables
     counts = np.diff(tables.ptr)
-    request = np.repeat(np.arange(len(counts)), counts)
-    place = np.arange(len(request)) - np.repeat(tables.ptr[:-1], counts)
+    request = owners(counts)
+    place = np.arange(len(request)) - tables.ptr[:-1].repeat(counts)
     position = place * placed.layout.block_tokens
     blocks = Blocks(request, position, tables.granule, tables.slot, tables.opened)
     return _useful(blocks, reads, len(counts))
@@ -109,7 +116,7 @@ def home_blocks(placed: PlacedStep, reads: Reads) -> Blocks:
     first = np.flatnonzero(~joined)
     last = np.append(first, len(joined))[1:] - 1
     is_first_home = is_home[first]
-    if not np.all(is_first_home):
+    if not is_first_home.all():
         first, last = first[is_first_home], last[is_first_home]
     blocks = _useful(_blocks_at(placed, first, last), reads, len(tables.ptr) - 1)
     return _cut_at_row_sets(layout, blocks)
@@ -119,7 +126,7 @@ def _blocks_at(placed: PlacedStep, first: Ints, last: Ints) -> Blocks:
     """Runs of blocks of the tables, as one block each; all but the last are full."""
     tables, size = placed.tables, placed.layout.block_tokens
     counts = np.diff(tables.ptr)
-    request = np.repeat(np.arange(len(counts)), counts)[first]
+    request = owners(counts)[first]
     position = (first - tables.ptr[request]) * size
     opened = (last - first) * size + tables.opened[last]
     return Blocks(request, position, tables.granule[first], tables.slot[first], opened)
@@ -129,9 +136,9 @@ def _useful(blocks: Blocks, reads: Reads, requests: int) -> Blocks:
     """The blocks that were not given up and whose request reads."""
     reading = np.bincount(reads.request, minlength=requests) > 0
     useful = blocks.granule != RELEASED
-    if not np.all(reading):
+    if not reading.all():
         useful &= reading[blocks.request]
-    return blocks if np.all(useful) else blocks[np.flatnonzero(useful)]
+    return blocks if useful.all() else blocks[np.flatnonzero(useful)]
 
 
 def _cut_at_row_sets(layout: Layout, blocks: Blocks) -> Blocks:
@@ -168,20 +175,20 @@ def see(
     reads_of, first_read, order = _reads_by_request(reads)
     owner = request[groups]
     repeats = reads_of[owner]
-    segment_group = np.repeat(np.arange(len(groups)), repeats)
+    segment_group = owners(repeats)
     segment_read = order[ranges(first_read[owner], repeats)]
-    sizes = np.diff(groups, append=len(request))[segment_group]
+    sizes = lengths(groups, len(request))[segment_group]
     index: Ints | slice = slice(None)
-    if not np.all(repeats == 1):
+    if not (repeats == 1).all():
         index = ranges(groups[segment_group], sizes)
-    low = np.repeat(reads.start[segment_read], sizes) - position[index]
-    high = np.repeat(reads.end[segment_read], sizes) - position[index]
+    low = reads.start[segment_read].repeat(sizes) - position[index]
+    high = reads.end[segment_read].repeat(sizes) - position[index]
     np.maximum(low, 0, out=low)
     np.minimum(high, opened[index], out=high)
-    segment = np.repeat(np.arange(len(segment_group)), sizes)
+    segment = owners(sizes)
     seen = Seen(segment_group, segment_read, segment, index, low, high)
     visible = low < high
-    return seen if np.all(visible) else _only(seen, np.flatnonzero(visible))
+    return seen if visible.all() else _only(seen, np.flatnonzero(visible))
 
 
 def _reads_by_request(reads: Reads) -> tuple[Ints, Ints, Ints]:

@@ -14,7 +14,16 @@ import numpy as np
 from patton.addresses import slot_address, value_address
 from patton.commands import CommandStream, Loads, Phase, Queries, ResultTable
 from patton.generate.assembly import frame_of
-from patton.generate.ragged import changes, merged, numbers, offsets, ranges, sorting
+from patton.generate.ragged import (
+    changes,
+    lengths,
+    merged,
+    numbers,
+    offsets,
+    owners,
+    ranges,
+    sorting,
+)
 from patton.generate.seen import Seen, home_blocks, query_reads, see, slot_blocks
 from patton.generate.vectors import BufferLoads, Units, Visits, Work, assemble
 from patton.layout import Layout
@@ -109,11 +118,11 @@ def _row_set_work(
     runs_of = np.bincount(runs.group)
     first_run = offsets(runs_of)
     sets = changes(seen.segment_group)
-    reads_of = np.diff(sets, append=len(granule))
+    reads_of = lengths(sets, len(granule))
     row_set = np.repeat(np.arange(len(sets)), layout.rows_per_value)
     element = np.tile(_first_elements(layout), len(sets))
     row = value_address(layout.map, 0, 0, granule[sets][row_set], 0, element).row
-    visit = np.repeat(np.arange(len(row_set)), reads_of[row_set])
+    visit = owners(reads_of[row_set])
     segment = ranges(sets[row_set], reads_of[row_set])
     counts = runs_of[segment]
     run = ranges(first_run[segment], counts)
@@ -129,7 +138,7 @@ def _row_set_work(
         pattern=segment,
         loads=BufferLoads(
             ptr=offsets(load_counts),
-            channel=np.repeat(channel[segment], load_counts),
+            channel=channel[segment].repeat(load_counts),
             channels=channels,
             burst=runs.first[load],
             count=runs.count[load],

@@ -14,7 +14,7 @@ import numpy as np
 
 from patton.commands import Frame, Op
 from patton.generate.assembly import Entries, typed
-from patton.generate.ragged import changes, numbers, offsets
+from patton.generate.ragged import changes, numbers, offsets, owners
 from patton.steps import Ints
 
 
@@ -96,9 +96,9 @@ def _put_loads(
 ) -> None:
     loads = work.loads
     counts = np.diff(loads.ptr)
-    at = np.arange(loads.ptr[-1]) + np.repeat(start - loads.ptr[:-1], counts)
-    step = np.repeat(length, counts)
-    reference = np.repeat(work.pattern * heads, counts)
+    at = np.arange(loads.ptr[-1]) + (start - loads.ptr[:-1]).repeat(counts)
+    step = length.repeat(counts)
+    reference = (work.pattern * heads).repeat(counts)
     rectangle = typed(
         channel=loads.channel,
         channels=loads.channels,
@@ -119,8 +119,9 @@ def _put_units(
     registers: int,
 ) -> None:
     counts = np.diff(units.ptr)
-    base = np.repeat(start - 2 * units.ptr[:-1] - units.runs[units.ptr[:-1]], counts)
-    step = np.repeat(length, counts)
+    base = start - 2 * units.ptr[:-1] - units.runs[units.ptr[:-1]]
+    base = base.repeat(counts)
+    step = length.repeat(counts)
     batch = _batches(units, registers)
     bias_at = base + batch.first + batch.index + units.runs[batch.first]
     read_at = base + batch.first + batch.index + batch.size
@@ -160,7 +161,7 @@ def _batches(units: Units, registers: int) -> _Batches:
     index = np.arange(size)
     if registers == 1:
         return _Batches(index, index, 1, 0)
-    segment = np.repeat(np.arange(len(units.ptr) - 1), np.diff(units.ptr))
+    segment = owners(np.diff(units.ptr))
     starts = changes(segment, units.channel)
     group = numbers(starts, size)
     register = (index - starts[group]) % registers
@@ -174,4 +175,4 @@ def _per_run(units: Units, values: Any) -> Any:
     one_each = len(units.burst) == len(units.runs) - 1
     if one_each or not isinstance(values, np.ndarray):
         return values.copy() if isinstance(values, np.ndarray) else values
-    return np.repeat(values, np.diff(units.runs))
+    return values.repeat(np.diff(units.runs))
