@@ -8,19 +8,15 @@ here the reference device, in your system the real one.
 import numpy as np
 from numpy.typing import NDArray
 
-from patton.attention import run_layer
+import patton
+from patton import Step
 from patton.commands import Tokens
-from patton.config import ElementType, model_preset, tiny_device
-from patton.device.batched import BatchedDevice
+from patton.device import BatchedDevice
 from patton.elements import decode, encode
-from patton.generate import generate_step
-from patton.layout import Layout
-from patton.runtime import Runtime
-from patton.steps import Step
 
-MODEL, BF16 = model_preset("tiny"), ElementType.BF16
-layout = Layout.of(tiny_device(), MODEL)  # where things may lie
-runtime = Runtime.of(layout)  # where they do lie
+MODEL, BF16 = patton.model_preset("tiny"), patton.ElementType.BF16
+layout = patton.Layout.of(patton.device_preset("tiny"), MODEL)  # where things may lie
+runtime = patton.Runtime.of(layout)  # where they do lie
 device = BatchedDevice(layout.device)
 BLOCK = layout.block_tokens
 QUERY = (MODEL.kv_heads, MODEL.query_heads_per_kv, MODEL.head_dim)
@@ -43,9 +39,9 @@ def execute(step: Step) -> None:
         return encode(data[names[tokens.request], tokens.position], BF16)
 
     queries = encode(rng.random((len(step.reads), *QUERY), np.float32), BF16)
-    result = run_layer(
+    result = patton.run_layer(
         device,
-        generate_step(placed),
+        patton.generate_step(placed),
         layer=0,
         element=BF16,
         keys=lambda tokens: stored(keys, tokens),
