@@ -38,7 +38,8 @@ class RunSettings:
 
     check: "data" executes every stream on the device and compares every output;
     "placement" only generates the streams, "lifecycle" not even those. layers: how many
-    are executed (the layout always has all). choice, adoption, commit_zone: of the runtime.
+    are executed (the layout always has all). choice, adoption, commit_zone: of the
+    runtime.
     """
 
     workload: Workload

@@ -2,9 +2,9 @@
 
 Run as a program: `python tests/benchmarks/capacity_table.py WORKLOAD [--pools 56 64 96]
 [--steps 10000] [--jobs 2]`. Llama3-8B, context limit 8,192, 32 running requests. Prints
-a Markdown table: prefix hit rate, effective capacity (the share of the blocks with which
-a plain block-granular cache hits as often, Paper 5.4) and blocks per SV run. No streams
-are generated, as none of the three depends on them.
+a Markdown table: prefix hit rate, effective capacity (the share of the blocks with
+which a plain block-granular cache hits as often, Paper 5.4) and blocks per SV run. No
+streams are generated, as none of the three depends on them.
 """
 
 from __future__ import annotations
