@@ -37,6 +37,12 @@ def frame_of(layout: Layout) -> Frame:
     )
 
 
+def first_elements(layout: Layout) -> Ints:
+    """The head element at the first channel and bank of each row of a row set."""
+    step = layout.value_channels * layout.device.banks
+    return np.arange(layout.rows_per_value) * step
+
+
 def typed(**fields: Ints | int) -> dict[str, Any]:
     """Fields in the types of their columns, for many puts of the same values."""
     return {

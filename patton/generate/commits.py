@@ -16,7 +16,7 @@ from patton.commands import CommandStream, Op, Phase
 from patton.commit_zone import NO_SLOT
 from patton.config import CommitWay
 from patton.errors import DeviceConfigError
-from patton.generate.assembly import Entries
+from patton.generate.assembly import Entries, first_elements
 from patton.generate.ragged import changes, offsets
 from patton.generate.rectangles import (
     Segments,
@@ -121,17 +121,13 @@ def _copy(
     """
     channels, width = layout.value_channels, layout.value_width
     slot_width = layout.rows_per_value * width
-    place = {
-        (bank, slot): (index * len(bursts) + slot) * slot_width
-        for index, bank in enumerate(banks)
-        for slot in range(len(bursts))
-    }
+    place: dict[tuple[int, int], int] = {}
     yield Op.ACT, channel, channels, banks.start, len(banks), row, 0, 1, 0, 0
-    for (bank, slot), buffer in place.items():
-        burst = bursts[slot]
-        yield Op.RDCP, channel, channels, bank, 1, row, burst, slot_width, 0, buffer
-    part_rows = np.arange(layout.rows_per_value)
-    element = part_rows * (channels * layout.device.banks)
+    for bank in banks:
+        for slot, burst in enumerate(bursts):
+            place[bank, slot] = buffer = len(place) * slot_width
+            yield Op.RDCP, channel, channels, bank, 1, row, burst, slot_width, 0, buffer
+    element = first_elements(layout)
     home = value_address(layout.map, 0, 0, granules[:, None], 0, element)
     for target in np.unique(home.row).tolist():
         yield Op.ACT, channel, channels, banks.start, len(banks), target, 0, 1, 0, 0

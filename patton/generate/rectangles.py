@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from patton.addresses import key_address, slot_address, value_address
 from patton.commands import Axes, Op, Strides, Tokens
 from patton.commit_zone import NO_SLOT
-from patton.generate.assembly import Entries, frame_of
+from patton.generate.assembly import Entries, first_elements, frame_of
 from patton.generate.ragged import changes, merged, numbers, offsets, ranges
 from patton.layout import Layout
 from patton.steps import Ints
@@ -127,7 +127,7 @@ def value_rectangles(layout: Layout, segments: Segments) -> Rectangles:
     in_rows = np.broadcast_to((low < high)[:, None, :], (len(low), rows, 3))
     segment, part_row, column = np.nonzero(in_rows)
     token, last = low[segment, column], high[segment, column] - 1
-    element = part_row * (layout.value_channels * layout.device.banks)
+    element = first_elements(layout)[part_row]
     channel, row, burst = _value_places(layout, segments, segment, token, element)
     first, end = (value_address(layout.map, 0, 0, 0, t, 0) for t in (token, last))
     below = _below(layout)

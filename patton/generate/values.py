@@ -13,7 +13,7 @@ import numpy as np
 
 from patton.addresses import slot_address, value_address
 from patton.commands import CommandStream, Loads, Phase, Queries, ResultTable
-from patton.generate.assembly import frame_of
+from patton.generate.assembly import first_elements, frame_of
 from patton.generate.ragged import (
     changes,
     lengths,
@@ -65,7 +65,7 @@ def partial_stream(placed: PlacedStep) -> CommandStream | None:
     """
     layout, reads = placed.layout, query_reads(placed)
     blocks = slot_blocks(placed, reads)
-    element = np.tile(_first_elements(layout), len(blocks.slot))
+    element = np.tile(first_elements(layout), len(blocks.slot))
     blocks = blocks[np.repeat(np.arange(len(blocks.slot)), layout.rows_per_value)]
     at = slot_address(layout.map, 0, 0, blocks.slot, 0, element)
     order = np.lexsort((at.burst, blocks.request, at.channel, at.row))
@@ -97,17 +97,11 @@ class _Parts:
 
 def _parts(layout: Layout, seen: Seen, burst: Ints, position: Ints) -> _Parts:
     """The bursts, of blocks that begin at `burst` and `position`, that are seen."""
-    # Bursts and lanes of tokens are the same in every block.
+    # Bursts and lanes of tokens are the same in every block, and go on beyond it.
     low = value_address(layout.map, 0, 0, 0, seen.low, 0)
     last = value_address(layout.map, 0, 0, 0, seen.high - 1, 0)
     first, count = burst + low.burst, last.burst - low.burst + 1
     return _Parts(first, count, position + seen.low - low.lane)
-
-
-def _first_elements(layout: Layout) -> Ints:
-    """The head element at the first channel and bank of each row of a row set."""
-    step = layout.value_channels * layout.device.banks
-    return np.arange(layout.rows_per_value) * step
 
 
 def _row_set_work(
@@ -120,29 +114,25 @@ def _row_set_work(
     sets = changes(seen.segment_group)
     reads_of = lengths(sets, len(granule))
     row_set = np.repeat(np.arange(len(sets)), layout.rows_per_value)
-    element = np.tile(_first_elements(layout), len(sets))
+    element = np.tile(first_elements(layout), len(sets))
     row = value_address(layout.map, 0, 0, granule[sets][row_set], 0, element).row
     visit = owners(reads_of[row_set])
     segment = ranges(sets[row_set], reads_of[row_set])
     counts = runs_of[segment]
     run = ranges(first_run[segment], counts)
-    is_loaded = (reads_of == 1)[row_set] & (element > 0)
-    if layout.model.query_heads_per_kv > 1:
-        is_loaded[:] = False
-    load_counts = np.where(is_loaded[visit], 0, counts)
+    load_counts = counts
+    if layout.model.query_heads_per_kv == 1:
+        is_loaded = (reads_of == 1)[row_set] & (element > 0)
+        load_counts = np.where(is_loaded[visit], 0, counts)
     load = ranges(first_run[segment], load_counts)
     set_channel, channels = channel[sets][row_set], layout.value_channels
+    load_channel = channel[segment].repeat(load_counts)
+    load_runs = offsets(load_counts), runs.first[load], runs.count[load]
     work = Work(
         visits=Visits(np.arange(len(row)), set_channel, channels, row),
         segment_visit=visit,
         pattern=segment,
-        loads=BufferLoads(
-            ptr=offsets(load_counts),
-            channel=channel[segment].repeat(load_counts),
-            channels=channels,
-            burst=runs.first[load],
-            count=runs.count[load],
-        ),
+        loads=BufferLoads(*load_runs, channel=load_channel, channels=channels),
         units=Units(
             ptr=np.arange(len(segment) + 1),
             channel=channel[segment],

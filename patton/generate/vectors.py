@@ -33,10 +33,10 @@ class BufferLoads:
     """WRGB entries of each segment, for one head: a CSR by ptr over [loads]."""
 
     ptr: Ints
-    channel: Ints
-    channels: Ints | int
     burst: Ints
     count: Ints
+    channel: Ints
+    channels: Ints | int
 
 
 @attrs.frozen(eq=False)

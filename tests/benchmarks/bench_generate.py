@@ -94,10 +94,11 @@ def main() -> None:
                     key = f"{name} {requests} {kind}"
                     results[key] = measure(generator, placed)
     if as_json:
-        print(json.dumps(results))  # noqa: T201
+        print(json.dumps(results))
         return
     for key, figures in results.items():
-        print(key, *(f"{name}={value}" for name, value in figures.items()))  # noqa: T201
+        words = (f"{name}={value}" for name, value in figures.items())
+        print(key, *words)
 
 
 if __name__ == "__main__":
