@@ -38,7 +38,7 @@ DEVICE_EXCEPTIONS: dict[str, tuple[set[str], str]] = {
 
 PLAIN = {"attr", "attrs", "numpy"}
 OTHER_DISTRIBUTIONS = {
-    "cli": {"click", "rich"},
+    "cli": {"PIL", "click", "rich"},
     "study": {"matplotlib"},
     "vllm": {"torch", "vllm"},
 }
