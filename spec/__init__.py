@@ -1,7 +1,11 @@
 """What must hold: the specification that the runtime is checked against.
 
-The folder is for numbered clauses in plain words, an abstract machine and its
-invariants, written with the standard library and attrs alone so that they share
-no code, and hence no bug, with ``patton``.  It is used from a checkout and is not
-part of the wheel.  This version has no clauses yet; they come with later versions.
+`SPEC.md` has the promises as numbered clauses, `python -m spec` the table of where each
+is stated formally, proved, tested and attacked. The state (`state`), what may happen
+(`machine`), what holds throughout (`invariants`) and what each transition does, leaves
+alone and may not be refused (`effects`, `claims`, `enabled`) are written once over a
+small language of formulas (`logic`), so that Python runs what a solver proves.
+
+The folder uses the standard library and attrs alone, so that it shares no code, and
+hence no bug, with `patton`. It is used from a checkout and is not part of the wheel.
 """
