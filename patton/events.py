@@ -165,10 +165,10 @@ def replay(path: Path | str) -> Iterator[Replayed]:
     Raises EventError (line, problem) for what is not a log, for an event that the
     runtime refuses, and for a final digest that differs.
     """
-    with Path(path).open(encoding="utf-8") as lines:
+    with Path(path).open("rb") as lines:
         runtime: Runtime | None = None
-        for number, text in enumerate(lines, 1):
-            data = _parse(number, text)
+        for number, line in enumerate(lines, 1):
+            data = _parse(number, line)
             if runtime is None:
                 if not isinstance(data, dict):
                     raise EventError(number, "no header", "a header object")
@@ -179,10 +179,10 @@ def replay(path: Path | str) -> Iterator[Replayed]:
             raise EventError(1, "an empty file", "a header and events")
 
 
-def _parse(number: int, text: str) -> Any:
+def _parse(number: int, line: bytes) -> Any:
     try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        return json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
         raise EventError(
             number, f"not JSON ({error})", "one JSON value a line"
         ) from None

@@ -10,16 +10,35 @@ import pytest
 from click.testing import CliRunner, Result
 
 from patton.cli.main import main
-from patton.engine import checking
+from patton.device.reference import attention
 from patton.engine.session import RunSettings, Session
 
 # The keys that machines rely on.
 KEYS = set(
-    "steps requests turns prefill_tokens decode_tokens prefix_hit_rate "
-    "prefix_hit_rate_block_cache blocks_bound blocks_committed pairs_adopted "
-    "preemptions evictions chunked_prefills same_step_shares outputs_checked bit_exact "
-    "max_rel_error value_write_activations sv_runs blocks_per_sv_run "
-    "effective_capacity seconds".split()
+    [
+        "steps",
+        "requests",
+        "turns",
+        "prefill_tokens",
+        "decode_tokens",
+        "prefix_hit_rate",
+        "prefix_hit_rate_block_cache",
+        "blocks_bound",
+        "blocks_committed",
+        "pairs_adopted",
+        "preemptions",
+        "evictions",
+        "chunked_prefills",
+        "same_step_shares",
+        "outputs_checked",
+        "bit_exact",
+        "max_rel_error",
+        "value_write_activations",
+        "sv_runs",
+        "blocks_per_sv_run",
+        "effective_capacity",
+        "seconds",
+    ]
 )
 
 
@@ -108,14 +127,12 @@ def test_a_recorded_run_replays(tmp_path: Path) -> None:
 
 
 def test_a_wrong_output_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    truth = checking.attention
-
     def off_by_one_bit(*arguments: Any) -> Any:
-        expected = truth(*arguments)
+        expected = attention(*arguments)
         expected.view("u4")[0, 0, 0, 3] ^= 1
         return expected
 
-    monkeypatch.setattr(checking, "attention", off_by_one_bit)
+    monkeypatch.setattr("patton.engine.checking.attention", off_by_one_bit)
     done = patton("run", "--steps", "5")
 
     assert done.exit_code != 0

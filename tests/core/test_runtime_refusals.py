@@ -1,0 +1,101 @@
+"""Refusals change nothing; states survive snapshots and random runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from patton.errors import (
+    BlockRangeError,
+    BlockStateError,
+    ConfigError,
+    PattonError,
+    RequestError,
+    SnapshotError,
+)
+from patton.runtime import Runtime
+from tests.core.driver import RandomEngine
+from tests.core.llama import llama, start
+from tests.core.strategies import random_layout
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments", "error"),
+    [
+        ("bind", (1, 10**6), BlockRangeError),
+        ("bind", (1, -1), BlockRangeError),
+        ("bind", (1, 0), BlockStateError),
+        ("share", (2, 9), BlockStateError),
+        ("share", (1, 1), RequestError),
+        ("release", (1, 9), RequestError),
+        ("release", (8, 0), RequestError),
+        ("evict", (0,), BlockStateError),
+        ("evict", (9,), BlockStateError),
+        ("finish", (8,), RequestError),
+        ("confirm", (1, 99), RequestError),
+        ("confirm", (1, 3), RequestError),
+        ("commit", (0,), BlockStateError),
+        ("write", (8, 0, 1), RequestError),
+        ("write", (1, 30, 1), RequestError),
+        ("write", (1, 20, 99), RequestError),
+        ("write", (1, 20, 0), RequestError),
+    ],
+)
+def test_a_refused_event_changes_nothing(
+    event: str, arguments: tuple[Any, ...], error: type[PattonError]
+) -> None:
+    runtime = llama()
+    start(runtime, 1, [0, 1], 20)
+    before = runtime.snapshot()
+    with pytest.raises(error):
+        getattr(runtime, event)(*arguments)
+
+    assert runtime.snapshot() == before
+    runtime.check()
+
+
+@pytest.mark.parametrize("blocks", [0, -1, 1.5, True])
+def test_a_runtime_needs_blocks(blocks: Any) -> None:
+    with pytest.raises(ConfigError):
+        llama(blocks=blocks)
+
+
+def test_a_snapshot_of_another_layout_is_refused() -> None:
+    small, large = llama(gib=2), llama(gib=4)
+    with pytest.raises(SnapshotError):
+        large.restore(small.snapshot())
+
+
+def test_a_damaged_snapshot_is_refused() -> None:
+    runtime = llama()
+    start(runtime, 1, [0, 1], 20)
+    good = runtime.snapshot()
+    for name in ("requests", "bound", "due", "epochs"):
+        damaged = good | {name: good["bound"] if name == "due" else {"0": [1]}}
+        with pytest.raises(SnapshotError):
+            runtime.restore(damaged)
+    assert runtime.snapshot() == good
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_runs_stay_consistent_and_refusals_change_nothing(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    layout = random_layout(rng)
+    options: dict[str, Any] = {
+        "choice": ("spread", "packed")[seed % 2],
+        "adoption": seed % 3 > 0,
+        "commit_zone": seed % 4 > 0,
+    }
+    engine = RandomEngine(Runtime.of(layout, **options), rng)
+    for number in range(60):
+        engine.step()
+        engine.runtime.check()
+        if number % 10 == 0:
+            engine.try_refusals()
+    twin = Runtime.of(layout, **options)
+    twin.restore(engine.runtime.snapshot())
+
+    assert twin.snapshot() == engine.runtime.snapshot()
+    assert engine.accepted > 20

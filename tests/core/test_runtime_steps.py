@@ -1,0 +1,123 @@
+"""A step as a whole: sharing, drafts, windows, and plans in time (layout 4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from patton.errors import (
+    RequestError,
+    SharedBlockError,
+    StaleBindingError,
+    StepOrderError,
+    UnwrittenReadError,
+)
+from patton.steps import Step
+from tests.core.llama import llama, place, start
+
+
+def test_a_block_may_be_shared_in_the_step_that_fills_it() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 4)
+    step = Step(
+        grants=[(2, [0], [1])],
+        writes=[(1, 4, 12), (2, 16, 2)],
+        reads=[(2, 0, 18), (1, 0, 16)],
+    )
+    plan = runtime.apply_step(step)
+
+    assert list(plan.place().tables.slot) == [0, 0, 1]
+    runtime.publish(plan)
+    runtime.check()
+
+
+def test_a_shared_block_that_the_step_does_not_fill_is_a_read_of_nothing() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 4)
+    before = runtime.snapshot()
+    step = Step(grants=[(2, [0], [1])], writes=[(1, 4, 11), (2, 16, 2)])
+    with pytest.raises(UnwrittenReadError) as refusal:
+        runtime.apply_step(step)
+
+    error = refusal.value
+    assert (2, 15, 0, 1) == (error.request, error.position, error.block, error.step)
+    assert runtime.snapshot() == before
+
+
+def test_a_block_shared_before_the_step_is_never_written() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 16)
+    runtime.apply_step(Step(grants=[(2, [0], [1])], writes=[(2, 16, 1)]))
+    with pytest.raises(SharedBlockError):
+        runtime.write(1, 15, 1)
+
+
+def test_only_the_binder_writes() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 16)
+    runtime.finish(1)
+    runtime.apply_step(Step(grants=[(2, [0], [1])], writes=[(2, 16, 1)]))
+    with pytest.raises(SharedBlockError):
+        runtime.write(2, 3, 14)
+
+
+def test_drafts_are_not_committed_until_confirmed() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 14)
+    step = Step(grants=[(1, [], [1])], writes=[(1, 14, 5)], drafts={1: 4})
+    runtime.publish(runtime.apply_step(step))
+    assert place(runtime, 0).written == 16
+    assert place(runtime, 0).confirmed == 15
+    plan = runtime.apply_step(Step(confirms=[(1, 17)], writes=[(1, 17, 1)]))
+
+    assert [0] == [c.block for c in plan.commits]
+    assert place(runtime, 1).written == 2
+
+
+def test_a_rewrite_after_rejection_lowers_what_is_written() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 14)
+    step = Step(grants=[(1, [], [1])], writes=[(1, 14, 5)], drafts={1: 4})
+    runtime.publish(runtime.apply_step(step))
+    runtime.write(1, 15, 1)
+
+    assert place(runtime, 0).confirmed == 16
+    assert place(runtime, 1).written == 0
+    runtime.check()
+
+
+def test_a_committed_block_rewritten_while_private_stays_in_its_place() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 15)
+    runtime.publish(runtime.write(1, 15, 1))
+    plan = runtime.write(1, 15, 1)
+
+    assert [-1] == [s.slot for s in plan.segments]
+
+
+def test_windows_release_in_the_middle_and_reads_of_it_are_refused() -> None:
+    runtime = llama()
+    start(runtime, 1, [0, 1, 2], 40)
+    runtime.release(1, 0)
+    plan = runtime.apply_step(Step(writes=[(1, 40, 1)], reads=[(1, 16, 41)]))
+    assert [-1, 1, 2] == list(plan.place().tables.granule)
+    with pytest.raises(RequestError):
+        runtime.apply_step(Step(reads=[(1, 15, 41)]))
+
+
+def test_a_plan_is_placed_in_its_own_step_only() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 4)
+    plan = runtime.write(1, 4, 1)
+    runtime.apply_step(Step())
+    with pytest.raises(StepOrderError):
+        plan.place()
+
+
+def test_a_plan_whose_block_was_bound_anew_is_stale() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 4)
+    plan = runtime.write(1, 4, 1)
+    runtime.finish(1)
+    runtime.bind(2, 0)
+    with pytest.raises(StaleBindingError):
+        plan.place()
