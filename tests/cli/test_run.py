@@ -14,32 +14,30 @@ from patton.device.reference import attention
 from patton.engine.session import RunSettings, Session
 
 # The keys that machines rely on.
-KEYS = set(
-    [
-        "steps",
-        "requests",
-        "turns",
-        "prefill_tokens",
-        "decode_tokens",
-        "prefix_hit_rate",
-        "prefix_hit_rate_block_cache",
-        "blocks_bound",
-        "blocks_committed",
-        "pairs_adopted",
-        "preemptions",
-        "evictions",
-        "chunked_prefills",
-        "same_step_shares",
-        "outputs_checked",
-        "bit_exact",
-        "max_rel_error",
-        "value_write_activations",
-        "sv_runs",
-        "blocks_per_sv_run",
-        "effective_capacity",
-        "seconds",
-    ]
-)
+KEYS = {
+    "steps",
+    "requests",
+    "turns",
+    "prefill_tokens",
+    "decode_tokens",
+    "prefix_hit_rate",
+    "prefix_hit_rate_block_cache",
+    "blocks_bound",
+    "blocks_committed",
+    "pairs_adopted",
+    "preemptions",
+    "evictions",
+    "chunked_prefills",
+    "same_step_shares",
+    "outputs_checked",
+    "bit_exact",
+    "max_rel_error",
+    "value_write_activations",
+    "sv_runs",
+    "blocks_per_sv_run",
+    "effective_capacity",
+    "seconds",
+}
 
 
 def patton(*arguments: str) -> Result:

@@ -88,6 +88,14 @@ def test_a_bad_line_is_refused_with_its_number(log: Path, line: str) -> None:
     assert refusal.value.line == 2
 
 
+def test_bytes_that_are_no_text_are_refused(log: Path) -> None:
+    log.write_bytes(b'{"format": "\xff"}\n')
+    with pytest.raises(EventError) as refusal:
+        list(replay(log))
+
+    assert refusal.value.line == 1
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]\n", "{}\n", '{"format": "patton-events-1"}\n']
 )
