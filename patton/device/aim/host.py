@@ -128,7 +128,7 @@ class LineHost:
     def _synchronise(self, line: int) -> None:
         """A SYNC or EOC: wait for all channels."""
         controllers = self.groups.controllers
-        start = self.retired + 1
+        start = 1 + max(self.retired, *(controller.port for controller in controllers))
         self.retired = max(controller.sync(start, line) for controller in controllers)
         if len(controllers) > 1:
             self.groups.merge(list(controllers), self.retired)
