@@ -59,13 +59,12 @@ class Entries:
 
     @classmethod
     def of(cls, size: int, frame: Frame, optional: tuple[str, ...] = ()) -> Entries:
-        """`size` entries with every field at its default."""
+        """`size` entries at their defaults; op and channels have none."""
         columns: dict[str, NDArray[Any]] = {
             name: np.zeros(size, kind) for name, kind in COLUMNS.items()
         }
         for name in optional:
             columns[name] = np.zeros(size, OPTIONAL_COLUMNS[name])
-        columns["channels"].fill(1)
         columns["banks"].fill(frame.banks)
         columns["count"].fill(1)
         return cls(columns)

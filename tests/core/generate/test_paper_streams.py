@@ -295,3 +295,54 @@ def test_release_and_window_leave_out_what_is_not_seen() -> None:
         column.tolist()
         for column in (values.loads.burst, values.loads.count, values.loads.origin)
     ]
+
+
+def weight_runs(step: PlacedStep) -> list[tuple[int, ...]]:
+    """Pattern, burst, count and first position of what the SV stream loads."""
+    stream = value_stream(step)
+    assert stream is not None
+    assert stream.loads is not None
+    loads = stream.loads
+    pattern = np.repeat(np.arange(len(loads.query)), np.diff(loads.ptr))
+    columns = (pattern, loads.burst, loads.count, loads.origin)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_weights_of_neighbours_are_one_run() -> None:
+    """Runs join where bursts and positions both go on, and nowhere else."""
+    whole = [(granule, -1, 16) for granule in range(3)]
+    in_slot = [whole[0], (1, 0, 16), whole[2]]
+    swapped = [whole[1], whole[0], whole[2]]
+    results = [
+        weight_runs(placed(reads=[(0, 0, 48)], blocks=blocks))
+        for blocks in (whole, in_slot, swapped)
+    ]
+
+    assert [(0, 0, 3, 0)] == results[0]
+    assert [(0, 0, 1, 0), (0, 2, 1, 32)] == results[1]
+    assert [(0, 0, 1, 16), (0, 1, 1, 0), (0, 2, 1, 32)] == results[2]
+
+
+def test_runs_end_with_their_row_set() -> None:
+    """Sixty-four blocks fill a row set; the next granule begins another."""
+    blocks = [(granule, -1, 16) for granule in range(62, 67)]
+    step = placed(reads=[(0, 3, 78)], blocks=blocks)
+    stream = value_stream(step)
+
+    assert [(0, 62, 2, 0), (1, 0, 3, 32)] == weight_runs(step)
+    assert stream is not None
+    assert [255, 256, 257, 258] == stream.row[stream.op == Op.ACT].tolist()
+
+
+def test_stripes_take_turns() -> None:
+    """One Key-Value head: four stripes of eight channels, each with its own run."""
+    model = attrs.evolve(model_preset("llama3-8b"), kv_heads=1, query_heads=1)
+    layout = Layout.of(aim_gddr6(), model)
+    blocks = [(granule, -1, 16) for granule in (0, 4, 8, 1)]
+    step = placed(layout, reads=[(0, 0, 64)], blocks=blocks)
+    stream = value_stream(step)
+
+    assert [(0, 0, 3, 0), (1, 0, 1, 48)] == weight_runs(step)
+    assert stream is not None
+    assert [0, 8] == stream.channel[stream.op == Op.ACT].tolist()
+    assert {8} == set(stream.channels.tolist())
