@@ -13,7 +13,12 @@ from typing import Final
 
 import attrs
 
-from patton.device.aim.commands import BANK_COMMANDS, COMMANDS, Command
+from patton.device.aim.commands import (
+    ALL_BANK_ROW_COMMANDS,
+    BANK_COMMANDS,
+    COMMANDS,
+    Command,
+)
 from patton.device.aim.timing import Timing
 from patton.device.aim.trace import CHANNELS
 
@@ -32,8 +37,7 @@ MOVES_ROWS: Final = tuple(
     command in {PREA, ACT16, WRA16} for command in range(COMMANDS)
 )
 NEEDS_ALL_BANKS: Final = tuple(
-    Command(command).name in {"MAC16", "AF16", "EWMUL16", "WRA16"}
-    for command in range(COMMANDS)
+    command in ALL_BANK_ROW_COMMANDS for command in range(COMMANDS)
 )
 
 CLOSED: Final = -1

@@ -7,10 +7,15 @@ sends later can come before them.
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
 from patton.device.aim.channel import CLOSED, RD, WR
-from patton.device.aim.scheduler import FOREVER, HEAD_LEFT, SYNC, Scheduler
+from patton.device.aim.scheduler import FOREVER, HEAD_LEFT, SYNC, Request, Scheduler
+
+# Far more than the activated requests can need; more means that none gets ahead.
+LIVELOCK_EVENTS: Final = 10_000
 
 
 @attrs.define(eq=False)
@@ -36,10 +41,11 @@ class Controller(Scheduler):
         cycle in which the host gets the result.
         """
         accepted = offered = self._accepts_aim(cycle, line)
+        head = (offered, bank, row, command, line)
         while count and self.active:
-            if self._event(FOREVER, (offered, bank, row, command, line)) == HEAD_LEFT:
-                accepted = self._depart(self.now, 1, 1, offered)
-                count -= 1
+            self._until_head_leaves(head)
+            accepted = self._depart(self.now, 1, 1, offered)
+            count -= 1
         while count:
             issued = self._run(command, count, bank, row, line)
             stride = self.timing.stride[command]
@@ -53,8 +59,7 @@ class Controller(Scheduler):
     def sync(self, cycle: int, line: int) -> int:
         """Offer a SYNC or EOC at `cycle`; when it has completed."""
         offered = self._accepts_aim(cycle, line)
-        while self._event(FOREVER, (offered, -1, CLOSED, SYNC, line)) != HEAD_LEFT:
-            pass
+        self._until_head_leaves((offered, -1, CLOSED, SYNC, line))
         self._depart(self.now, 1, 1, offered)
         self.aim_done = self.now
         # Activated writes may issue before it completes, and it waits for those too.
@@ -69,6 +74,17 @@ class Controller(Scheduler):
             self.read_done = max(self.read_done + 1, completion)
         self.late = None
         return done
+
+    def _until_head_leaves(self, head: Request) -> None:
+        """Go to where the AiM request at the head issues its last command.
+
+        With a tRAS too short for a write to come between, head and activated requests
+        may close each other's rows for ever, in the simulator as here.
+        """
+        for _ in range(LIVELOCK_EVENTS):
+            if self._event(FOREVER, head) == HEAD_LEFT:
+                return
+        raise self._stalled(head[4])
 
     def write(self, bank: int, row: int, cycle: int, line: int) -> int:
         """Offer a write at `cycle`; when it is accepted."""

@@ -86,9 +86,8 @@ LAST: Final[dict[str, int]] = {
     "value": (1 << 15) - 1,
 }
 
-# Configuration registers; only the activation function has an effect on timing.
-CFR_BROADCAST: Final = 0
-CFR_EWMUL_BANK_GROUPS: Final = 1
+# Of the three configuration registers (0: source of the MAC's vector, 1: bank groups of
+# EWMUL, 2: activation function) only the last has an effect on timing.
 CFR_ACTIVATION: Final = 2
 
 

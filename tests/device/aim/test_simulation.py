@@ -306,6 +306,16 @@ def test_unknown_host() -> None:
     assert ("host", "line") == (caught.value.parameter, caught.value.value)
 
 
+def test_rows_closed_for_ever() -> None:
+    """With such a tRAS, MACs and an activated write close each other's row."""
+    trace = lines("W MEM 0 0 1", "AiM MAC_ABK 1 0x80000000 2")
+    assert 160 == simulate(trace).cycles
+
+    with pytest.raises(StalledTraceError) as caught:
+        simulate(trace, timing={"nRAS": 1})
+    assert (1, 0) == (caught.value.line, caught.value.channel)
+
+
 def test_a_trace_that_never_ends() -> None:
     """A row taken from an activated request, and no PRE that would give it back."""
     groups = Groups.of(Timing.of(load_preset(), "head"), logged=False, merging=True)
