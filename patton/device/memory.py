@@ -47,9 +47,9 @@ class BankMemory:
         """The slab of each row; the arguments broadcast."""
         return self._directory[channels, rows].astype(np.int64)
 
-    def provide(self, channels: Ints, rows: Ints) -> Ints:
-        """The slab of each row, new where the row had none."""
-        missing = self._directory[channels, rows] == 0
+    def provide(self, channels: Ints, rows: Ints) -> None:
+        """A slab for each row that has none; the arguments broadcast."""
+        missing = self.slabs(channels, rows) == 0
         if missing.any():
             channels, rows = np.broadcast_arrays(channels, rows)
             places = channels[missing] * np.int64(self.device.rows) + rows[missing]
@@ -58,7 +58,6 @@ class BankMemory:
             numbers = np.arange(self._used, self._used + len(fresh))
             self._directory.reshape(-1)[fresh] = numbers
             self._used += len(fresh)
-        return self.slabs(channels, rows)
 
     def _grow(self, slabs: int) -> None:
         if slabs <= len(self._data):

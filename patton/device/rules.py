@@ -146,7 +146,9 @@ def check_frame(stream: CommandStream, device: DeviceConfig, layer: int) -> None
     ask(used <= device.channels, "channels", used, f"up to {device.channels}")
     places = frame.groups * frame.folds
     ask(frame.heads <= places, "heads", frame.heads, f"up to groups * folds, {places}")
-    layers = device.rows // max(1, frame.folds * frame.rows_per_plane)
+    rows = frame.folds * frame.rows_per_plane
+    ask(1 <= rows <= device.rows, "rows of a layer", rows, f"1 to {device.rows}")
+    layers = device.rows // rows
     ask(0 <= layer < layers, "layer", layer, f"0 to {layers - 1}")
     lengths = {name: len(column) for name, column in stream.columns().items()}
     equal = set(lengths.values()) == {len(stream)}

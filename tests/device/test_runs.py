@@ -131,6 +131,25 @@ def images_equal(one: Device, other: Device) -> bool:
     return list(one.memory.image()) == list(other.memory.image())
 
 
+@BOTH
+def test_entries_without_commands_do_nothing(kind: type[Device]) -> None:
+    """Whatever they name: no command says it."""
+    script = Script(DEVICE)
+    wild = {"channel": 999, "channels": 999, "row": 2**31, "register": 99}
+    for op in Op:
+        if op not in (Op.ACT, Op.WRBIAS, Op.RDMAC, Op.RDAF):
+            script.add(op, **wild, count=0)
+    script.add(Op.ACT).add(Op.WR, channels=1).add(Op.RD, channels=1)
+    script.add(Op.RD, **wild, banks=0, count=9)
+    stream = script.stream()
+
+    results = kind(DEVICE).run(
+        stream, payload_of(stream, np.ones((2, 1, 4), np.uint16))
+    )
+
+    assert [[[1] * 4]] * 2 == results.read.tolist()
+
+
 # --- interruptions --------------------------------------------------------------------
 
 
@@ -223,29 +242,35 @@ def one_write(frame_changes: dict[str, Any] | None = None) -> CommandStream:
 
 @BOTH
 @pytest.mark.parametrize(
-    ("changes", "layer", "parameter"),
+    ("changes", "layer", "parameter", "accepted"),
     [
-        ({"banks": 4}, 0, "banks"),
-        ({"lanes": 8}, 0, "lanes"),
-        ({"bursts_per_row": 8}, 0, "bursts_per_row"),
-        ({"groups": 2}, 0, "channels"),
-        ({"heads": 2}, 0, "heads"),
-        ({"heads": 0}, 0, "heads, groups, channels per head or folds"),
-        ({"groups": 0}, 0, "heads, groups, channels per head or folds"),
-        ({"rows_per_plane": 17}, 0, "layer"),
-        ({"rows_per_plane": 4, "folds": 2}, 2, "layer"),
-        ({"rows_per_plane": 0}, 16, "layer"),
-        ({}, 1, "layer"),
-        ({}, -1, "layer"),
+        ({"banks": 4}, 0, "banks", "2"),
+        ({"lanes": 8}, 0, "lanes", "4"),
+        ({"bursts_per_row": 8}, 0, "bursts_per_row", "4"),
+        ({"groups": 2}, 0, "channels", "up to 4"),
+        ({"heads": 2}, 0, "heads", "up to groups * folds, 1"),
+        ({"heads": 0}, 0, "heads, groups, channels per head or folds", "from 1"),
+        ({"groups": 0}, 0, "heads, groups, channels per head or folds", "from 1"),
+        ({"rows_per_plane": 17}, 0, "rows of a layer", "1 to 16"),
+        ({"rows_per_plane": 4, "folds": 2}, 2, "layer", "0 to 1"),
+        ({"rows_per_plane": 0}, 0, "rows of a layer", "1 to 16"),
+        ({}, 1, "layer", "0 to 0"),
+        ({}, -1, "layer", "0 to 0"),
     ],
 )
 def test_streams_of_another_device_are_refused(
-    kind: type[Device], changes: dict[str, Any], layer: int, parameter: str
+    kind: type[Device],
+    changes: dict[str, Any],
+    layer: int,
+    parameter: str,
+    accepted: str,
 ) -> None:
     """The frame must be the device's, and the layer inside its rows."""
     stream = one_write()
     changed = attrs.evolve(stream, frame=attrs.evolve(stream.frame, **changes))
-    refuse(kind(DEVICE), FrameError, changed, payload_of(stream), layer, parameter)
+    payload = payload_of(stream)
+    error = refuse(kind(DEVICE), FrameError, changed, payload, layer, parameter)
+    assert accepted == error.accepted
 
 
 @BOTH
@@ -297,7 +322,7 @@ def refuse(
     payload: Payload,
     layer: int,
     parameter: str,
-) -> None:
+) -> Any:
     """The error is typed and names the parameter; nothing has happened."""
     with pytest.raises(error) as caught:
         device.run(stream, payload, layer=layer)
@@ -308,6 +333,7 @@ def refuse(
     # Nor does the refused step stand in the way of an earlier one.
     good = attrs.evolve(one_write(), step=0)
     device.run(good, payload_of(good))
+    return caught.value
 
 
 @BOTH
