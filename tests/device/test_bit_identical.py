@@ -22,17 +22,14 @@ from patton.device.protocol import first_bad_entry
 from patton.device.rules import Rule, first_violation
 from patton.errors import ProtocolError
 from patton.executor import Payload, Results
+from tests.device.scripts import filling, frame_of, same_results, small_device
 from tests.device.streams import (
-    filling,
-    frame_of,
     layers_of,
     mutated,
     random_device,
     random_frame,
     random_payload,
     random_stream,
-    same_results,
-    small_device,
 )
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -13,7 +13,7 @@ from patton.config import ElementType
 from patton.device import BatchedDevice, PlainDevice
 from patton.elements import encode
 from patton.executor import Executor, Results
-from tests.device.streams import Script, payload_of, small_device
+from tests.device.scripts import Script, payload_of, small_device
 
 Device = PlainDevice | BatchedDevice
 BOTH = pytest.mark.parametrize("kind", [PlainDevice, BatchedDevice])

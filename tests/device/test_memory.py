@@ -5,7 +5,7 @@ import pytest
 
 from patton.config import aim_gddr6
 from patton.device import BankMemory
-from tests.device.streams import small_device
+from tests.device.scripts import small_device
 
 
 def full(memory: BankMemory) -> np.unsignedinteger:

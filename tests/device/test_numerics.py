@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from patton.config import ElementType
 from patton.device.numerics import burst_sum, lane_sum
 from patton.elements import decode
-from tests.device.streams import random_bits, small_device
+from tests.device.scripts import small_device
+from tests.device.streams import random_bits
 
 
 def tree(lanes: list[np.float32]) -> np.float32:

@@ -14,7 +14,7 @@ from patton.device import BatchedDevice, PlainDevice
 from patton.device.protocol import first_bad_entry
 from patton.device.rules import Rule, first_violation
 from patton.errors import ProtocolError
-from tests.device.streams import Script, frame_of, payload_of, small_device
+from tests.device.scripts import Script, frame_of, payload_of, small_device
 
 DEVICE = (
     small_device()

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 
-from patton.commands import CommandStream, Op
+from patton.commands import CommandStream, Op, Source
 from patton.config import ElementType
 from patton.device import BatchedDevice, PlainDevice
 from patton.elements import encode
@@ -20,17 +20,19 @@ from patton.errors import (
     ProtocolError,
 )
 from patton.executor import Payload, Results
-from tests.device.streams import (
+from tests.device.scripts import (
     Script,
     filling,
     frame_of,
     payload_of,
+    same_results,
+    small_device,
+)
+from tests.device.streams import (
     random_device,
     random_frame,
     random_payload,
     random_stream,
-    same_results,
-    small_device,
 )
 
 Device = PlainDevice | BatchedDevice
@@ -163,8 +165,9 @@ def test_stopped_after_every_command(seed: int) -> None:
     rng = np.random.default_rng(seed)
     config = random_device(rng)
     frame = random_frame(rng, config)
-    source = ("host", "read-back", "copy")[seed % 3]
-    stream = random_stream(rng, config, frame, source=source, actions=6)  # type: ignore[arg-type]
+    sources: tuple[Source, ...] = ("host", "read-back", "copy")
+    source = sources[seed % 3]
+    stream = random_stream(rng, config, frame, source=source, actions=6)
     payload = random_payload(rng, stream, config)
     total = int(stream.command_offsets()[-1]) * frame.folds
     fill = filling(config, frame, 1)
