@@ -57,15 +57,13 @@ class LineHost:
     activation: int = 0
 
     def run(self, trace: Sequence[Instruction]) -> int:
-        """Run a trace to its EOC; the cycle in which that completed."""
+        """Run a trace that ends in EOC; the cycle in which that completed."""
         for line, instruction in enumerate(trace):
             opcode = instruction[0]
             if ON_CHANNELS[opcode] and instruction.mask and instruction.opsize:
                 self._serve(instruction, line)
             elif BARRIER[opcode]:
                 self._synchronise(line)
-                if opcode == Opcode.EOC:
-                    break
             else:
                 self._serve_host(instruction)
         # Channels work through the last cycle, whether or not it addressed them.

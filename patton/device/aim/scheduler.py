@@ -173,8 +173,6 @@ class Scheduler(Channel):
         if cycle >= self.refresh_due:
             return self._maintain(limit)
         if cycle > limit:
-            if head is not None:
-                raise self._stalled(head[4])
             return NOTHING
         request = queue[index]
         if command == PRE and self._is_claimed(request[1]):
@@ -235,11 +233,11 @@ class Scheduler(Channel):
         for index, (arrived, bank, row, final, _) in enumerate(queue):
             open_row = rows[bank]
             step = final if open_row == row else ACT if open_row == CLOSED else PRE
-            cycle = bank_ready[bank * BANK_COMMANDS + step]
-            if ready[step] > cycle:
+            cycle, in_bank = floor, bank_ready[bank * BANK_COMMANDS + step]
+            if cycle < in_bank:
+                cycle = in_bank
+            if cycle < ready[step]:
                 cycle = ready[step]
-            if cycle < floor:
-                cycle = floor
             if cycle < best or (cycle == best and arrived < arrival):
                 best, command, chosen, arrival = cycle, step, index, arrived
         return best, command, chosen
@@ -306,12 +304,12 @@ class Scheduler(Channel):
             floor = start if start > self.hold else self.hold
             best, chosen, command, arrival = NEVER, NO_REQUEST, WR, NEVER
             for request in active:
-                step = request[3]
-                cycle = bank_ready[request[1] * BANK_COMMANDS + step]
+                cycle, step = floor, request[3]
+                in_bank = bank_ready[request[1] * BANK_COMMANDS + step]
+                if cycle < in_bank:
+                    cycle = in_bank
                 if cycle < ready[step]:
                     cycle = ready[step]
-                if cycle < floor:
-                    cycle = floor
                 if cycle < best or (cycle == best and request[0] < arrival):
                     best, chosen, command, arrival = cycle, request, step, request[0]
             queue = active
@@ -321,11 +319,11 @@ class Scheduler(Channel):
                     _, bank, row, _, _ = request
                     open_row = rows[bank]
                     step = WR if open_row == row else ACT if open_row == CLOSED else PRE
-                    cycle = bank_ready[bank * BANK_COMMANDS + step]
+                    cycle, in_bank = floor, bank_ready[bank * BANK_COMMANDS + step]
+                    if cycle < in_bank:
+                        cycle = in_bank
                     if cycle < ready[step]:
                         cycle = ready[step]
-                    if cycle < floor:
-                        cycle = floor
                     if cycle < best:
                         best, chosen, command, queue = cycle, request, step, writes
                         if cycle == floor:
