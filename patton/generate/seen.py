@@ -109,6 +109,7 @@ def home_blocks(placed: PlacedStep, reads: Reads) -> Blocks:
     if layout.stripes == 1:  # else neighbours lie in different channels
         granule = tables.granule
         joined[1:] = granule[1:] - granule[:-1] == 1
+        joined[1:] &= granule[:-1] != RELEASED  # which is next to granule 0
         joined[1:] &= tables.opened[:-1] == layout.block_tokens
         joined[1:] &= is_home[1:] & is_home[:-1]
         inner = tables.ptr[:-1]

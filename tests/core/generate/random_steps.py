@@ -100,7 +100,8 @@ def random_step(rng: np.random.Generator, layout: Layout) -> PlacedStep:
         if tokens > first * size and rng.random() < writing:
             _write(rng, draft, table, request, (first * size, tokens), size)
         released = int(rng.integers(0, len(table) + 1)) if rng.random() < 0.3 else 0
-        gone = Block(NOWHERE, NOWHERE, 0)
+        # What a table says beside a granule that is gone means nothing.
+        gone = Block(NOWHERE, int(rng.choice([NOWHERE, 0])), int(rng.choice([0, size])))
         draft.tables.append([gone] * released + table[released:])
         if rng.random() < reading:
             _read(rng, draft, request, released * size, tokens)

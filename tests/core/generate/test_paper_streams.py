@@ -346,3 +346,10 @@ def test_stripes_take_turns() -> None:
     assert stream is not None
     assert [0, 8] == stream.channel[stream.op == Op.ACT].tolist()
     assert {8} == set(stream.channels.tolist())
+
+
+def test_a_released_block_is_no_neighbour_of_granule_0() -> None:
+    """What a table says beside a released granule means nothing."""
+    step = placed(reads=[(0, 16, 32)], blocks=[(-1, -1, 16), (0, -1, 16)])
+
+    assert [(0, 0, 1, 16)] == weight_runs(step)
