@@ -63,6 +63,7 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
 _BITS = re.compile(r"0x[0-9a-f]{1,16}")
 _RUN = re.compile(r"(.*)\+(.*)@(.*)")
 _RUN_SIZE = {"channel": "channels", "bank": "banks", "burst": "count"}
+_NO_FIELDS = ("op", *_RUN_SIZE.values())
 
 
 def write(stream: CommandStream) -> str:
@@ -260,19 +261,19 @@ def _read_entries(lines: _Lines, banks: int) -> dict[str, Any]:
     if _join(optional) != names:
         lines.refuse(repr(names), f"some of {_join(tuple(OPTIONAL_COLUMNS))} in order")
     types = {**COLUMNS, **{name: OPTIONAL_COLUMNS[name] for name in optional}}
-    all_banks = _number(lines, str(banks), types["banks"])
+    limits = {name: _limits_of(kind) for name, kind in types.items()}
+    all_banks = lines.integer(str(banks), *limits["banks"])
     defaults = dict.fromkeys(types, 0) | {"count": 1, "banks": all_banks}
-    rows = [_read_entry(lines, types, defaults) for _ in range(lines.integer(size, 0))]
+    rows = [_read_entry(lines, limits, defaults) for _ in range(lines.integer(size, 0))]
     columns = zip(*rows, strict=True) if rows else [()] * len(types)
     pairs = zip(types.items(), columns, strict=True)
     return {name: np.array(column, kind) for (name, kind), column in pairs}
 
 
 def _read_entry(
-    lines: _Lines,
-    types: Mapping[str, type[np.generic]],
-    defaults: Mapping[str, int],
+    lines: _Lines, limits: Mapping[str, tuple[int, int]], defaults: Mapping[str, int]
 ) -> list[int]:
+    """The columns of the next entry; limits: least and most of each column."""
     line = lines.take("an entry")
     name, *words = line.split(" ")
     if name not in Op.__members__:
@@ -281,25 +282,26 @@ def _read_entry(
     for word in words:
         field, _, value = word.partition("=")
         first, _, size = value.partition("+")
-        if field not in types or field in ("op", *_RUN_SIZE.values()):
+        if field not in limits or field in _NO_FIELDS:
             lines.refuse(repr(word), "a field of the stream's entries")
         if field in _RUN_SIZE:
-            values[_RUN_SIZE[field]] = _number(lines, size, types[_RUN_SIZE[field]])
-        values[field] = _number(lines, first, types[field])
+            column = _RUN_SIZE[field]
+            values[column] = lines.integer(size, *limits[column])
+        if _BITS.fullmatch(first):
+            first = str(int(first, 16))
+        values[field] = lines.integer(first, *limits[field])
     entry = Command(**{**values, "op": Op[name]})  # type: ignore[arg-type]
-    if _entry_line(entry, defaults["banks"]) != line:
-        lines.refuse(line, _entry_line(entry, defaults["banks"]))
+    canonical = _entry_line(entry, defaults["banks"])
+    if canonical != line:
+        lines.refuse(line, canonical)
     return list(values.values())
 
 
-def _number(lines: _Lines, word: str, kind: type[np.generic]) -> int:
-    """A number that fits a column; lanes are spelled in hexadecimal."""
+def _limits_of(kind: type[np.generic]) -> tuple[int, int]:
     if issubclass(kind, np.bool_):
-        return lines.integer(word, 0, 1)
+        return 0, 1
     limits = np.iinfo(np.dtype(kind))
-    if _BITS.fullmatch(word):
-        word = str(int(word, 16))
-    return lines.integer(word, int(limits.min), int(limits.max))
+    return int(limits.min), int(limits.max)
 
 
 def _line(keyword: str, **fields: object) -> str:

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from patton.addresses import Address, value_address
 from patton.commands import (
     COLUMNS,
     OPTIONAL_COLUMNS,
@@ -41,6 +42,14 @@ def first_elements(layout: Layout) -> Ints:
     """The head element at the first channel and bank of each row of a row set."""
     step = layout.value_channels * layout.device.banks
     return np.arange(layout.rows_per_value) * step
+
+
+def token_places(layout: Layout, token: Ints) -> Address:
+    """Burst and lane of Value tokens, the burst counted from their block's first.
+
+    They are the same in every block, and go on beyond its end.
+    """
+    return value_address(layout.map, 0, 0, 0, token, 0)
 
 
 def typed(**fields: Ints | int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from patton.addresses import key_address, slot_address, value_address
 from patton.commands import Axes, Op, Strides, Tokens
 from patton.commit_zone import NO_SLOT
-from patton.generate.assembly import Entries, first_elements, frame_of
+from patton.generate.assembly import Entries, first_elements, frame_of, token_places
 from patton.generate.ragged import changes, merged, numbers, offsets, ranges
 from patton.layout import Layout
 from patton.steps import Ints
@@ -129,7 +129,7 @@ def value_rectangles(layout: Layout, segments: Segments) -> Rectangles:
     token, last = low[segment, column], high[segment, column] - 1
     element = first_elements(layout)[part_row]
     channel, row, burst = _value_places(layout, segments, segment, token, element)
-    first, end = (value_address(layout.map, 0, 0, 0, t, 0) for t in (token, last))
+    first, end = token_places(layout, token), token_places(layout, last)
     below = _below(layout)
     first_token = offsets(segments.count)[:-1] - segments.start
     return Rectangles(
@@ -185,7 +185,7 @@ def row_entries(
 
 def whole_bursts(layout: Layout, segments: Segments) -> Segments:
     """The segments begun at lane 0 of their first burst, with earlier tokens there."""
-    lane = value_address(layout.map, 0, 0, 0, segments.start, 0).lane
+    lane = token_places(layout, segments.start).lane
     return attrs.evolve(
         segments,
         start=segments.start - lane,
@@ -201,8 +201,8 @@ def _burst_ranges(layout: Layout, segments: Segments) -> tuple[Ints, Ints]:
     """
     lanes, start = layout.device.lanes, segments.start
     end = start + segments.count
-    first = value_address(layout.map, 0, 0, 0, start, 0)
-    last = value_address(layout.map, 0, 0, 0, end - 1, 0)
+    first = token_places(layout, start)
+    last = token_places(layout, end - 1)
     next_burst = np.minimum(start - first.lane + lanes, end)
     body = np.where(first.lane > 0, next_burst, start)
     last_burst = np.maximum(end - last.lane - 1, body)

@@ -13,7 +13,7 @@ import numpy as np
 
 from patton.addresses import slot_address, value_address
 from patton.commands import CommandStream, Loads, Phase, Queries, ResultTable
-from patton.generate.assembly import first_elements, frame_of
+from patton.generate.assembly import first_elements, frame_of, token_places
 from patton.generate.ragged import (
     changes,
     lengths,
@@ -97,9 +97,7 @@ class _Parts:
 
 def _parts(layout: Layout, seen: Seen, burst: Ints, position: Ints) -> _Parts:
     """The bursts, of blocks that begin at `burst` and `position`, that are seen."""
-    # Bursts and lanes of tokens are the same in every block, and go on beyond it.
-    low = value_address(layout.map, 0, 0, 0, seen.low, 0)
-    last = value_address(layout.map, 0, 0, 0, seen.high - 1, 0)
+    low, last = token_places(layout, seen.low), token_places(layout, seen.high - 1)
     first, count = burst + low.burst, last.burst - low.burst + 1
     return _Parts(first, count, position + seen.low - low.lane)
 
