@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -69,11 +69,9 @@ class Entries:
     @classmethod
     def of(cls, size: int, frame: Frame, optional: tuple[str, ...] = ()) -> Entries:
         """`size` entries at their defaults; op and channels have none."""
-        columns: dict[str, NDArray[Any]] = {
-            name: np.zeros(size, kind) for name, kind in COLUMNS.items()
-        }
-        for name in optional:
-            columns[name] = np.zeros(size, OPTIONAL_COLUMNS[name])
+        columns = _zeros(
+            size, {**COLUMNS, **{name: OPTIONAL_COLUMNS[name] for name in optional}}
+        )
         columns["banks"].fill(frame.banks)
         columns["count"].fill(1)
         return cls(columns)
@@ -102,3 +100,21 @@ class Entries:
         frame = frame_of(placed.layout)
         fields: dict[str, Any] = {**self.columns, **tables}
         return CommandStream(phase=phase, step=placed.step, frame=frame, **fields)
+
+
+def _zeros(size: int, kinds: Mapping[str, type[np.generic]]) -> dict[str, NDArray[Any]]:
+    """Columns of zeros, in one piece of memory.
+
+    Many pieces are given back to the system each time, and fetching their pages anew
+    takes longer than filling them.
+    """
+    types = {name: np.dtype(kind) for name, kind in kinds.items()}
+    widths = [
+        size * kind.itemsize + -size * kind.itemsize % 8 for kind in types.values()
+    ]
+    memory = np.zeros(sum(widths), np.uint8)
+    ends = np.cumsum(widths).tolist()
+    return {
+        name: memory[end - width :][: size * kind.itemsize].view(kind)
+        for (name, kind), width, end in zip(types.items(), widths, ends, strict=True)
+    }
