@@ -1,7 +1,11 @@
-"""Proofs about the shipped code, one file for each theorem.
+"""Proofs about the shipped code: `python -m proofs` runs them all.
 
-The folder is for theorems that a solver decides by calling the address functions
-of ``patton`` themselves, never a second copy of their formulas.  It is used from a
-checkout and is not part of the wheel.  This version has no proofs yet; they come
-with later versions.
+A theorem is a statement about functions of ``patton`` themselves, never about a second
+copy of their formulas. `numbers` are what the functions are called with, `lemmas` and
+`allparams` make all geometries decidable at once, `theorems` has a file for each
+statement, and `check` asks of each that it is proved, that it speaks about something
+(a witness), and that it notices bugs (planted ones). `sweep` proves the same on many
+concrete layouts, `mutants` counts how many changed address functions are rejected.
+
+The folder is used from a checkout and is not part of the wheel.
 """

@@ -1,0 +1,190 @@
+"""`python -m proofs`: prove all theorems, and show that the proofs mean something.
+
+Prints a table with the cost of each proof and ends with status 1 if anything is not
+proved: also if a solver does not know, if a witness does not keep the premises, if a
+planted bug goes unnoticed, or if a lemma fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import attrs
+
+from proofs.check import Effort, Result, check
+from proofs.lemmas import FALSE_LEMMAS, LEMMAS, Lemma
+from proofs.solver import Answer, Goal, ask
+from proofs.theorem import Theorem
+from proofs.theorems import THEOREMS
+
+_WIDTHS = (42, 14, 28, 8, 10)
+_HEADINGS = ("theorem", "clause", "kind of statement", "z3 [s]", "rlimit")
+
+
+@attrs.frozen
+class LemmaResult:
+    """Whether the solver says of a lemma what it should: that it is true, or false."""
+
+    lemma: Lemma
+    is_true: bool
+    answer: Answer
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Whether the solver can tell."""
+        return self.answer.status == ("proved" if self.is_true else "refuted")
+
+
+def check_lemmas() -> Iterator[LemmaResult]:
+    """Prove the lemmas, and refute those that are false by design."""
+    for lemma in (*LEMMAS, *FALSE_LEMMAS):
+        yield LemmaResult(
+            lemma, lemma in LEMMAS, ask(Goal(lemma.name, [], lemma.formula).question)
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the status to exit with."""
+    options = _parser().parse_args(arguments)
+    chosen = [t for t in THEOREMS if not options.only or options.only in t.name]
+    say = _silent if options.json else _say
+    begin = time.perf_counter()
+    lemmas_hold = _lemma_table(say)
+    results = list(_theorem_table(chosen, _effort(options), say))
+    all_proved = lemmas_hold and all(result.status == "proved" for result in results)
+    proved = bool(results) and all_proved
+    if options.json:
+        sys.stdout.write(json.dumps(report(results, proved=proved), indent=2) + "\n")
+    say(_summary(results, time.perf_counter() - begin, proved=proved))
+    return 0 if proved else 1
+
+
+def report(results: Iterable[Result], *, proved: bool) -> dict[str, object]:
+    """The results as plain data, for `--json`."""
+    theorems = [
+        {
+            "name": result.theorem.name,
+            "clause": result.theorem.clause,
+            "status": result.status,
+            "seconds": round(result.seconds, 3),
+            "obligations": result.obligations,
+            "planted_bugs_refuted": result.bugs_refuted,
+        }
+        for result in results
+    ]
+    return {"theorems": theorems, "proved": proved}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m proofs",
+        description="Prove the theorems about the shipped code.",
+    )
+    parser.add_argument("--only", metavar="TEXT", help="theorems whose name has TEXT")
+    parser.add_argument("--json", action="store_true", help="the results as JSON")
+    parser.add_argument(
+        "--dump", metavar="DIR", type=Path, help="write each claim as SMT-LIB2"
+    )
+    parser.add_argument(
+        "--seeds", metavar="N", type=int, default=1, help="ask with N random seeds"
+    )
+    parser.add_argument(
+        "--cross", action="store_true", help="ask cvc5 too (needs the extra `cross`)"
+    )
+    return parser
+
+
+def _effort(options: argparse.Namespace) -> Effort:
+    if options.dump is not None:
+        options.dump.mkdir(parents=True, exist_ok=True)
+    return Effort(options.seeds, options.dump, _second() if options.cross else None)
+
+
+def _second() -> Callable[[str], Answer]:
+    # Only here, so that proofs need no second solver.
+    from proofs.second import ask_cvc5  # noqa: PLC0415
+
+    return ask_cvc5
+
+
+def _lemma_table(say: Callable[[str], None]) -> bool:
+    results = list(check_lemmas())
+    for result in results:
+        if not result.is_as_expected:
+            truth = "true" if result.is_true else "false"
+            name, status = result.lemma.name, result.answer.status
+            say(f"lemma {name!r} is {truth}, but the solver says: {status}")
+    seconds = sum(result.answer.seconds for result in results)
+    say(
+        f"{len(LEMMAS)} lemmas proved, {len(FALSE_LEMMAS)} false ones refuted "
+        f"({seconds:.2f} s)"
+        if (hold := all(result.is_as_expected for result in results))
+        else "LEMMAS FAIL"
+    )
+    return hold
+
+
+def _theorem_table(
+    theorems: Sequence[Theorem], effort: Effort, say: Callable[[str], None]
+) -> Iterator[Result]:
+    say(_row(*_HEADINGS, "result"))
+    for number, theorem in enumerate(theorems, 1):
+        _progress(f"{number}/{len(theorems)} {theorem.name}")
+        result = check(theorem, effort)
+        _progress("")
+        cost = f"{result.seconds:.2f}", f"{result.rlimit:,}"
+        say(_row(theorem.name, theorem.clause, theorem.kind, *cost, _told(result)))
+        for line in result.details:
+            say(f"    {line}")
+        yield result
+
+
+def _told(result: Result) -> str:
+    if result.status != "proved":
+        return result.status.upper()
+    return f"proved ({result.obligations} obligations, {result.bugs_refuted} bugs seen)"
+
+
+def _row(*cells: str) -> str:
+    *head, result = cells
+    name, clause, kind, seconds, rlimit = (
+        text.rjust(width) if i > 2 else text.ljust(width)
+        for i, (text, width) in enumerate(zip(head, _WIDTHS, strict=True))
+    )
+    return f"{name} {clause} {kind} {seconds} {rlimit}  {result}"
+
+
+def _summary(results: Sequence[Result], seconds: float, *, proved: bool) -> str:
+    bugs = sum(result.bugs_refuted for result in results)
+    obligations = sum(result.obligations for result in results)
+    count = sum(result.status == "proved" for result in results)
+    return (
+        f"{count} of {len(results)} theorems proved, {obligations} obligations, "
+        f"{bugs} planted bugs refuted, {seconds:.1f} s: "
+        + ("all proved" if proved else "NOT ALL PROVED")
+    )
+
+
+def _progress(text: str) -> None:
+    """One line that the next one overwrites, where somebody watches."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _silent(line: str) -> None:
+    """Nothing but the JSON object goes to standard output."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""Checks a theorem: the proof, its witness, and the bugs that it must notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import attrs
+
+from proofs import finite
+from proofs.numbers import SymbolicUseError
+from proofs.solver import Answer, Goal, Status, ask
+from proofs.spaces import AllGeometries
+from proofs.theorem import Bug, Reading, Theorem, readings
+
+Verdict = Status | Literal["empty", "deaf"]
+
+
+@attrs.frozen
+class Result:
+    """What was found out about a theorem.
+
+    status: proved only if the proof, the witness and every planted bug are as they
+    should be. "empty": the witness does not keep the premises; "deaf": a planted bug
+    was not noticed. details: in words, for all that is not as it should be.
+    """
+
+    theorem: Theorem
+    status: Verdict
+    seconds: float
+    rlimit: int
+    paths: int
+    obligations: int
+    bugs_refuted: int
+    details: tuple[str, ...]
+
+
+@attrs.frozen
+class Effort:
+    """How much is asked of a proof.
+
+    seeds: runs of the solver, each with another seed. dump: a folder for every claim as
+    SMT-LIB2, with the premises that it needs. second: another solver, which must agree
+    about those.
+    """
+
+    seeds: int = 1
+    dump: Path | None = None
+    second: Callable[[str], Answer] | None = None
+
+
+@attrs.define
+class _Tally:
+    status: Verdict = "proved"
+    seconds: float = 0.0
+    rlimit: int = 0
+    details: list[str] = attrs.field(factory=list)
+
+    def fail(self, status: Verdict, detail: str) -> None:
+        if self.status == "proved":
+            self.status = status
+        self.details.append(detail)
+
+    def count(self, name: str, answer: Answer) -> None:
+        self.seconds += answer.seconds
+        self.rlimit += answer.rlimit
+        if answer.status != "proved":
+            self.fail(answer.status, f"{answer.status}: {name}")
+
+
+def check(theorem: Theorem, effort: Effort | None = None) -> Result:
+    """Prove a theorem for all geometries, and see that the proof means something."""
+    effort = effort or Effort()
+    tally = _Tally()
+    paths = obligations = 0
+    for paths, reading in enumerate(readings(theorem, AllGeometries), 1):
+        obligations += len(reading.claims) + len(reading.owed) + len(reading.closed)
+        _prove(tally, effort, f"{theorem.name}.{paths}", reading)
+    if tally.status != "proved":
+        counterexample = finite.search(theorem)
+        if counterexample is not None:
+            tally.status = "refuted"
+            tally.details += counterexample.lines()
+    _try_witness(tally, theorem)
+    refuted = 0
+    for bug in theorem.planted:
+        if is_refuted(theorem, bug):
+            refuted += 1
+        else:
+            tally.fail("deaf", f"not noticed: {bug.says}")
+    return Result(
+        theorem,
+        tally.status,
+        tally.seconds,
+        tally.rlimit,
+        paths,
+        obligations,
+        refuted,
+        tuple(tally.details),
+    )
+
+
+def is_refuted(theorem: Theorem, bug: Bug) -> bool:
+    """Whether a planted bug makes the proof fail, and makes a counterexample."""
+    with bug.planted():
+        if is_proved(theorem, bug):
+            return False
+        if theorem.few is not None:
+            return "refuted" in _statuses(_in_few(theorem), bug)
+        return finite.search(theorem, bug) is not None
+
+
+def _in_few(theorem: Theorem) -> Theorem:
+    assert theorem.few is not None
+    return attrs.evolve(theorem, given=theorem.few)
+
+
+def is_proved(theorem: Theorem, bug: Bug | None = None) -> bool:
+    """Whether the proof for all geometries succeeds with the code as it is now."""
+    try:
+        return all(status == "proved" for status in _statuses(theorem, bug))
+    except SymbolicUseError:
+        return False
+
+
+def _statuses(theorem: Theorem, bug: Bug | None) -> Iterator[Status]:
+    for reading in readings(theorem, AllGeometries, bug):
+        for goal in reading.goals():
+            yield ask(goal.question).status
+
+
+def _try_witness(tally: _Tally, theorem: Theorem) -> None:
+    case = theorem.witness
+    if case is None:
+        (reading,) = readings(_in_few(theorem), AllGeometries)
+        if ask(reading.contradiction.question).status != "refuted":
+            tally.fail("empty", "the solver finds nothing that keeps the premises")
+    elif not finite.keeps_premises(theorem, case):
+        tally.fail("empty", "the witness does not keep the premises")
+    elif finite.replay(theorem, case) is not None:
+        tally.fail("refuted", "the witness does not keep the claims")
+
+
+def failing(theorem: Theorem) -> Iterator[str]:
+    """The single claims and obligations that are not proved."""
+    for reading in readings(theorem, AllGeometries):
+        for goal in reading.single_goals():
+            if ask(goal.question).status != "proved":
+                yield goal.name
+
+
+def _prove(tally: _Tally, effort: Effort, name: str, reading: Reading) -> None:
+    for goal in reading.goals():
+        text = goal.question
+        tally.count(f"{name}: {goal.name}", ask(text))
+        for seed in range(1, effort.seeds):
+            status = ask(text, seed).status
+            if status != "proved":
+                tally.fail(status, f"{status} with seed {seed}: {name}: {goal.name}")
+    if effort.dump is None and effort.second is None:
+        return
+    for number, goal in enumerate(reading.single_goals(), 1):
+        _compare(tally, effort, f"{name}.{number}", goal.lean())
+
+
+def _compare(tally: _Tally, effort: Effort, name: str, goal: Goal) -> None:
+    """Write one question down, and hear both solvers about it."""
+    text = f"; {goal.name}\n{goal.question}"
+    if effort.dump is not None:
+        (effort.dump / f"{name}.smt2").write_text(text, encoding="utf-8")
+    for solver in filter(None, (ask, effort.second)):
+        status = solver(text).status
+        if status != "proved":
+            tally.fail(status, f"{solver.__name__}: {status}: {name}: {goal.name}")

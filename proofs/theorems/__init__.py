@@ -1,0 +1,41 @@
+"""One file a theorem, or a theorem for each kind of place; here all, in reading order.
+
+Each file has the sections given, claim, witness and planted bugs (`proofs.theorem`).
+"""
+
+from __future__ import annotations
+
+from proofs.theorem import Theorem
+from proofs.theorems import (
+    comes_back,
+    commit_copies,
+    commit_stays,
+    copies_in_turn,
+    disjoint,
+    element_at,
+    inside,
+    key_operands,
+    onto,
+    operand_columns,
+    pair_set,
+    run,
+    shift,
+    value_operands,
+)
+
+THEOREMS: tuple[Theorem, ...] = (
+    *comes_back.THEOREMS,
+    *inside.THEOREMS,
+    *onto.THEOREMS,
+    *disjoint.THEOREMS,
+    *element_at.THEOREMS,
+    *shift.THEOREMS,
+    *commit_stays.THEOREMS,
+    *commit_copies.THEOREMS,
+    *copies_in_turn.THEOREMS,
+    *key_operands.THEOREMS,
+    *value_operands.THEOREMS,
+    *operand_columns.THEOREMS,
+    *run.THEOREMS,
+    *pair_set.THEOREMS,
+)
