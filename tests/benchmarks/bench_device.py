@@ -163,10 +163,10 @@ def main() -> None:
     as_json = parser.parse_args().json
     results = measure()
     if as_json:
-        print(json.dumps(results))  # noqa: T201
+        print(json.dumps(results))
         return
     for key, figure in results.items():
-        print(key, figure)  # noqa: T201
+        print(key, figure)
 
 
 if __name__ == "__main__":
