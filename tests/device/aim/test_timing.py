@@ -103,6 +103,13 @@ def test_overrides_replace_parameters() -> None:
     assert (Command.RDMAC16, 28) in timing.deferred[Command.WR]
 
 
+def test_overrides_reach_rules_that_are_hidden_otherwise() -> None:
+    """With a small nWTRL it is nWTRS that holds up a read-out after WRMAC16."""
+    timing = Timing.of(load_preset(), "head", {"nWTRL": 5})
+
+    assert (Command.RDMAC16, 12) in timing.channel[Command.WRMAC16]
+
+
 @pytest.mark.parametrize(
     ("overrides", "parameter", "value"),
     [
