@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 import patton
 from patton import Step
 from patton.commands import Tokens
-from patton.device import BatchedDevice
+from patton.device import ReferenceDevice
 from patton.elements import decode, encode
 
 MODEL, BF16 = patton.model_preset("tiny"), patton.ElementType.BF16
 layout = patton.Layout.of(patton.device_preset("tiny"), MODEL)  # where things may lie
 runtime = patton.Runtime.of(layout)  # where they do lie
-device = BatchedDevice(layout.device)
+device = ReferenceDevice(layout.device)
 BLOCK = layout.block_tokens
 QUERY = (MODEL.kv_heads, MODEL.query_heads_per_kv, MODEL.head_dim)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from patton.config import CommitWay, ElementType, ModelConfig, device_preset
-from patton.device.batched import BatchedDevice
+from patton.device.batched import ReferenceDevice
 from patton.device.plain import PlainDevice
 from patton.layout import Layout
 from patton.runtime import Runtime
@@ -28,7 +28,7 @@ def served(
     layout: Layout, seed: int, *, steps: int, plain: bool = False, **options: Any
 ) -> ServedEngine:
     """An engine after so many steps, all of them compared."""
-    devices: list[BatchedDevice | PlainDevice] = [BatchedDevice(layout.device)]
+    devices: list[ReferenceDevice | PlainDevice] = [ReferenceDevice(layout.device)]
     if plain:
         devices.append(PlainDevice(layout.device))
     runtime = Runtime.of(layout, **options)

@@ -24,7 +24,7 @@ _PRODUCTS = 2**17
 _WRITTEN_BURSTS = 2**15  # at a time, over all heads, which bounds the memory
 
 
-class BatchedDevice:
+class ReferenceDevice:
     """A PIM device that executes streams of any length fast.
 
     memory: the banks' cells, which outlast streams; all else starts undefined in every

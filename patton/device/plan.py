@@ -83,7 +83,7 @@ class Returns:
 
 @attrs.frozen(eq=False)
 class Plan:
-    """What `BatchedDevice` does for a stream.
+    """What `ReferenceDevice` does for a stream.
 
     row_channel, row_number: the rows that are touched, relative to head and plane.
     cuts: entries where a new segment begins. Inside a segment nothing is read that it

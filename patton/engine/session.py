@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import attrs
 
-from patton.device import BatchedDevice
+from patton.device import ReferenceDevice
 from patton.engine.accounting import ValueRuns, ValueWriteActivations
 from patton.engine.checking import DataCheck
 from patton.engine.requests import Request, StepRecord
@@ -92,7 +92,7 @@ class Session:
         )
         data = None
         if settings.check == "data":
-            device = BatchedDevice(layout.device)
+            device = ReferenceDevice(layout.device)
             data = DataCheck(layout, device, settings.executed_layers)
         return cls(settings, runtime, loop, data)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from patton.attention import run_layer
 from patton.commands import CommandStream, Op, Tokens
 from patton.config import DeviceConfig, ModelConfig, aim_gddr6, model_preset
-from patton.device import BatchedDevice, PlainDevice
+from patton.device import ReferenceDevice, PlainDevice
 from patton.elements import encode
 from patton.executor import Executor, Payload
 from patton.generate import StepStreams, generate_step
@@ -137,7 +137,7 @@ def measure() -> dict[str, Any]:
     """All figures."""
     aim, llama = aim_gddr6(), attrs.evolve(model_preset("llama3-8b"), layers=1)
     full = Workload(aim, llama)
-    device = BatchedDevice(aim)
+    device = ReferenceDevice(aim)
     results: dict[str, Any] = {
         "prefill_writes_seconds": round(full.run(device, full.prefill), 2),
         "decode_step_seconds": round(full.run(device, full.decode), 2),
@@ -146,7 +146,7 @@ def measure() -> dict[str, Any]:
     one_channel = attrs.evolve(aim, channels=1)
     one_head = attrs.evolve(llama, kv_heads=1, query_heads=4)
     narrow = Workload(one_channel, one_head)
-    device = BatchedDevice(one_channel)
+    device = ReferenceDevice(one_channel)
     narrow.run(device, narrow.prefill)
     results["one_channel"] = rates(device, narrow, REPETITIONS)
     few = Workload(aim, llama, requests=2)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from patton.commands import CommandStream, Op, Source
 from patton.config import DeviceConfig
-from patton.device import BatchedDevice, PlainDevice
+from patton.device import PlainDevice, ReferenceDevice
 from patton.device.plan import plan_of
 from patton.device.protocol import first_bad_entry
 from patton.device.rules import Rule, first_violation
@@ -45,7 +45,7 @@ class Pair:
 
     def __init__(self, config: DeviceConfig) -> None:
         self.config = config
-        self.devices = PlainDevice(config), BatchedDevice(config)
+        self.devices = PlainDevice(config), ReferenceDevice(config)
 
     def run(
         self,
@@ -143,7 +143,7 @@ def test_random_streams_do_what_they_are_for() -> None:
     frame = frame_of(config)
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        device = BatchedDevice(config)
+        device = ReferenceDevice(config)
         fill = filling(config, frame, 3)
         device.run(fill, random_payload(rng, fill, config))
         source = SOURCES[seed % len(SOURCES)]

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from patton.commands import Op
 from patton.config import ElementType
-from patton.device import BatchedDevice, PlainDevice
+from patton.device import PlainDevice, ReferenceDevice
 from patton.elements import encode
 from patton.executor import Executor, Results
 from tests.device.scripts import Script, payload_of, small_device
 
-Device = PlainDevice | BatchedDevice
-BOTH = pytest.mark.parametrize("kind", [PlainDevice, BatchedDevice])
+Device = PlainDevice | ReferenceDevice
+BOTH = pytest.mark.parametrize("kind", [PlainDevice, ReferenceDevice])
 
 # One channel of two banks, rows of four bursts of four lanes, two registers.
 DEVICE = small_device(channels=1)

@@ -10,7 +10,7 @@ import pytest
 
 from patton.commands import CommandStream, Op, Phase
 from patton.config import DeviceConfig
-from patton.device import BatchedDevice, PlainDevice
+from patton.device import PlainDevice, ReferenceDevice
 from patton.device.protocol import first_bad_entry
 from patton.device.rules import Rule, first_violation
 from patton.errors import ProtocolError
@@ -34,7 +34,7 @@ def begun(device: DeviceConfig = DEVICE, **changes: Any) -> Script:
 def refusal(stream: CommandStream, device: DeviceConfig) -> ProtocolError:
     """The same from both executors; the whole-stream check finds its entry."""
     errors = []
-    for executor in (PlainDevice(device), BatchedDevice(device)):
+    for executor in (PlainDevice(device), ReferenceDevice(device)):
         with pytest.raises(ProtocolError) as caught:
             executor.run(stream, payload_of(stream))
         assert [] == list(executor.memory.image())
@@ -159,7 +159,7 @@ def test_act_closes_what_was_open() -> None:
 def test_a_stream_starts_with_nothing() -> None:
     """Rows, buffer and registers of the stream before do not count."""
     for op, rule in ((Op.MACAB, Rule.ROW), (Op.RDMAC, Rule.REGISTER)):
-        for executor in (PlainDevice(DEVICE), BatchedDevice(DEVICE)):
+        for executor in (PlainDevice(DEVICE), ReferenceDevice(DEVICE)):
             before, after = begun().stream(), Script(DEVICE).add(op, row=5).stream()
             executor.run(before, payload_of(before))
             with pytest.raises(ProtocolError) as caught:
@@ -276,8 +276,8 @@ def test_the_last_channel_reads_ahead() -> None:
     assert (Rule.SOURCE, 4, 6 + 8 + 1) == (error.rule, error.entry, error.index)
 
 
-@pytest.mark.parametrize("kind", [PlainDevice, BatchedDevice])
-def test_steps_of_a_layer_go_up(kind: type[PlainDevice | BatchedDevice]) -> None:
+@pytest.mark.parametrize("kind", [PlainDevice, ReferenceDevice])
+def test_steps_of_a_layer_go_up(kind: type[PlainDevice | ReferenceDevice]) -> None:
     """Earlier steps are refused, repeats are not; layers are independent."""
     device = kind(DEVICE)
     streams = [begun(rows_per_plane=8).stream(step=step) for step in (4, 4, 7, 6, 6)]
@@ -301,7 +301,7 @@ def test_an_empty_stream_keeps_the_order_too() -> None:
     """It has no command to be named, but it is refused."""
     nothing: Any = np.zeros(0, np.uint8)
     columns = dict.fromkeys(begun().stream().columns(), nothing)
-    for executor in (PlainDevice(DEVICE), BatchedDevice(DEVICE)):
+    for executor in (PlainDevice(DEVICE), ReferenceDevice(DEVICE)):
         empty = [
             CommandStream(phase=Phase.QK, step=step, frame=frame_of(DEVICE), **columns)
             for step in (3, 2)

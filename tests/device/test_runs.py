@@ -10,7 +10,7 @@ import pytest
 
 from patton.commands import CommandStream, Op, Source
 from patton.config import ElementType
-from patton.device import BatchedDevice, PlainDevice
+from patton.device import PlainDevice, ReferenceDevice
 from patton.elements import encode
 from patton.errors import (
     DeviceConfigError,
@@ -35,8 +35,8 @@ from tests.device.streams import (
     random_stream,
 )
 
-Device = PlainDevice | BatchedDevice
-BOTH = pytest.mark.parametrize("kind", [PlainDevice, BatchedDevice])
+Device = PlainDevice | ReferenceDevice
+BOTH = pytest.mark.parametrize("kind", [PlainDevice, ReferenceDevice])
 DEVICE = small_device()
 
 
@@ -122,7 +122,7 @@ def check_alike(seed: int) -> None:
     rng = np.random.default_rng(seed)
     config = random_device(rng)
     frame = random_frame(rng, config)
-    devices = PlainDevice(config), BatchedDevice(config)
+    devices = PlainDevice(config), ReferenceDevice(config)
     for stream in (filling(config, frame, 1), random_stream(rng, config, frame)):
         payload = random_payload(rng, stream, config)
         assert same_results(*(device.run(stream, payload) for device in devices))
@@ -173,13 +173,13 @@ def test_stopped_after_every_command(seed: int) -> None:
     fill = filling(config, frame, 1)
     before = random_payload(rng, fill, config)
     for stop in range(total + 2):
-        devices = PlainDevice(config), BatchedDevice(config)
+        devices = PlainDevice(config), ReferenceDevice(config)
         for device in devices:
             device.run(fill, before)
         results = [device.run(stream, payload, stop=stop) for device in devices]
         assert same_results(*results), stop
         assert images_equal(*devices), stop
-    whole = BatchedDevice(config)
+    whole = ReferenceDevice(config)
     whole.run(fill, before)
     assert same_results(whole.run(stream, payload), results[0])
     assert images_equal(whole, devices[0])
@@ -363,7 +363,7 @@ def test_results_of_nothing_are_empty() -> None:
     """A stream without commands returns arrays without rows."""
     stream = Script(DEVICE).stream()
 
-    results: Results = BatchedDevice(DEVICE).run(stream, payload_of(stream))
+    results: Results = ReferenceDevice(DEVICE).run(stream, payload_of(stream))
 
     assert ((0, 1, 2), (0, 1, 4)) == (results.mac.shape, results.read.shape)
     assert same_results(results, PlainDevice(DEVICE).run(stream, payload_of(stream)))

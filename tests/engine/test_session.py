@@ -1,4 +1,4 @@
-"""Checked runs: everything happens in the default one, and pressure costs what it must."""
+"""Checked runs: all that happens in the default one, and what pressure costs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from patton.config import aim_gddr6, device_preset, model_preset
+from patton.engine.placement_gate import Eviction
 from patton.engine.serving import LoopSettings
 from patton.engine.session import RunSettings, Session
 from patton.engine.synthetic import default_scenario
@@ -64,7 +65,9 @@ def test_outputs_are_exact_through_eviction_and_preemption() -> None:
 
 @pytest.mark.parametrize("eviction", ["pairs", "lru"])
 @pytest.mark.parametrize("pair_blocks", [1, 3, 16])
-def test_policies_keep_the_runtime_consistent(eviction: str, pair_blocks: int) -> None:
+def test_policies_keep_the_runtime_consistent(
+    eviction: Eviction, pair_blocks: int
+) -> None:
     layout = Layout.of(
         device_preset("tiny"), model_preset("tiny"), pair_blocks=pair_blocks
     )
