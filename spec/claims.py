@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spec.logic import ANY, Bool, Logic, Map, Term
-from spec.machine import sorts_of
+from spec.machine import SORTS_OF
 from spec.state import SIGNATURE, State, full, held
 
 Claims = dict[str, list[Bool]]
@@ -80,7 +80,7 @@ def _moves(lg: Logic, s: State, t: State, field: str) -> Callable[..., Bool]:
 
 def frame(lg: Logic, s: State, t: State, name: str, *arguments: Term) -> Claims:
     """Nothing changes of another block, request, pair, place or slot."""
-    at = dict(zip(sorts_of(name), arguments, strict=True))
+    at = dict(zip(SORTS_OF[name], arguments, strict=True))
     if "b" in at:
         b = at["b"]
         at = {"p": s.pair(b), "i": s.place(b), "z": s.slot(b)} | at

@@ -160,7 +160,7 @@ def _levels(
             *(lg.eq(t.written(b), last), now <= last, last <= lg.tokens),
             *(lg.not_(gap), lg.or_(first <= now, lg.eq(now, known)), t.begun(b)),
         ],
-        "INV-COPIED": [lg.not_(t.copied(b))],
+        "LIFE-COMMIT": [lg.not_(t.copied(b))],
     }
 
 

@@ -80,7 +80,7 @@ def _slots(lg: Logic, s: State) -> dict[str, list[Bool]]:
             lg.forall("b", lambda b: lg.or_(s.begun(b), lg.eq(s.written(b), 0))),
             s.begun.all(s.bound),
         ],
-        "INV-COPIED": [
+        "LIFE-COMMIT": [
             s.copied.all(s.in_slot),
             s.copied.all(lambda b: lg.eq(s.confirmed(b), lg.tokens)),
         ],

@@ -340,10 +340,13 @@ PHASE_OF = {move.__name__: phase for phase, moves in PHASES.items() for move in 
 TRANSITIONS = {move.__name__: move for moves in PHASES.values() for move in moves}
 
 
-def sorts_of(name: str) -> str:
-    """The sorts of a transition's arguments; every longer name is a number."""
-    names = [*inspect.signature(TRANSITIONS[name]).parameters][2:]
+def _sorts(transition: Any) -> str:
+    """A letter is the sort itself; every longer name is a number."""
+    names = [*inspect.signature(transition).parameters][2:]
     return "".join(name if len(name) == 1 else "n" for name in names)
+
+
+SORTS_OF = {name: _sorts(transition) for name, transition in TRANSITIONS.items()}
 
 
 def move_of(lg: Logic, s: State, name: str, *arguments: Term) -> Move:

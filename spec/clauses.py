@@ -1,0 +1,59 @@
+"""The clauses of `SPEC.md`, and where the repository speaks of them.
+
+Ids in other folders are read as text: naming a clause must not need an import.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+ROOT = Path(__file__).resolve().parents[1]
+SPEC = Path(__file__).with_name("SPEC.md")
+
+# What it means for a clause to be named in a folder.
+FOLDERS = {
+    "spec": "stated",
+    "proofs": "proved",
+    "tests": "tested",
+    "fuzz": "attacked",
+    "patton": "cited",
+}
+
+_ID = re.compile(r"\b(?:INV|LIFE|STEP|MAP|CMD|DEV)-[A-Z]+\b")
+_ROW = re.compile(rf"\| ({_ID.pattern}) \| (.+) \| (.+) \|")
+
+
+@attrs.frozen
+class Clause:
+    """One numbered sentence, and the section of the paper that it follows from."""
+
+    id: str
+    sentence: str
+    paper: str
+
+
+def clauses(text: str) -> list[Clause]:
+    """The clauses of a specification, in its order. Raises ValueError on a twin."""
+    found = [Clause(*row.groups()) for row in _ROW.finditer(text)]
+    ids = [clause.id for clause in found]
+    if twins := sorted({name for name in ids if ids.count(name) > 1}):
+        raise ValueError(f"defined more than once: {', '.join(twins)}")
+    return found
+
+
+def python_files(folder: str) -> Iterator[Path]:
+    """The Python files of a folder of the repository."""
+    yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def mentions(folder: str) -> dict[str, list[str]]:
+    """Ids named in a folder, with the files that name them."""
+    found: dict[str, list[str]] = {}
+    for path in python_files(folder):
+        for name in sorted({*_ID.findall(path.read_text(encoding="utf-8"))}):
+            found.setdefault(name, []).append(path.relative_to(ROOT).as_posix())
+    return found
