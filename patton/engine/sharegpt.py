@@ -79,6 +79,7 @@ def _message(file: str, line: int, message: Any) -> tuple[str, str]:
     sender, text = message.get("from"), message.get("value")
     if not isinstance(text, str):
         raise WorkloadError(file, line, "a message without text", EXPECTED)
+    sender = sender if isinstance(sender, str) else repr(sender)
     if sender in USER_ROLES:
         return "user", text
     if sender in ASSISTANT_ROLES:
@@ -133,6 +134,10 @@ class _RecordSource:
                 if not self._read(size):
                     return None
                 size *= 2  # keeps a long record from costing its square
+            except (ValueError, RecursionError) as error:
+                # Nested too deeply, or a number of thousands of digits.
+                problem = f"no JSON ({error})"
+                raise WorkloadError(self.file, self.line, problem, EXPECTED) from error
             else:
                 self._advance(end)
                 return record

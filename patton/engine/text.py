@@ -27,6 +27,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 READABLE = "UTF-8 text, plain or gzip, to its end"
 UNREADABLE = (OSError, EOFError, zlib.error, UnicodeDecodeError)
 
+MOST_DIGITS = 100  # of a number given as text
 MOST_TOKENS = POSITIONS // 2  # so that prompt and answer together are positions, too
 
 
@@ -99,10 +100,11 @@ class Row:
         """A whole number from `least` to `most`, as JSON or as text."""
         value = self.get(name)
         if isinstance(value, str) and value.strip().isdecimal():
-            value = int(value)
+            # Python refuses to convert thousands of digits.
+            value = int(value) if len(value) <= MOST_DIGITS else value
         if not is_count(value, least, most):
             accepted = f"a whole number from {least} to {most}"
-            self.refuse(f"{name} is {value!r}", accepted)
+            self.refuse(f"{name} is {value!r:.60}", accepted)
         return int(value)
 
     def pairs(
@@ -149,7 +151,7 @@ def json_row(file: str, line: int, text: str) -> Row:
     """One line of JSON Lines. Raises WorkloadError unless it is an object."""
     try:
         values = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         problem = f"no JSON ({error})"
         raise WorkloadError(file, line, problem, "one JSON object a line") from error
     if not isinstance(values, dict):
@@ -167,7 +169,7 @@ def csv_rows(path: Path) -> Iterator[Row]:
     """The rows of a CSV file whose first line has the names. Raises WorkloadError."""
     names: list[str] = []
     for number, text in lines(path):
-        fields = [field.strip() for field in next(csv.reader([text]))]
+        fields = _csv_fields(str(path), number, text)
         if not names:
             names = fields
             continue
@@ -175,3 +177,11 @@ def csv_rows(path: Path) -> Iterator[Row]:
             problem, accepted = f"{len(fields)} fields", f"{len(names)}, as in line 1"
             raise WorkloadError(str(path), number, problem, accepted)
         yield Row(str(path), number, dict(zip(names, fields, strict=True)))
+
+
+def _csv_fields(file: str, line: int, text: str) -> list[str]:
+    try:
+        return [field.strip() for field in next(csv.reader([text]))]
+    except csv.Error as error:
+        accepted = "fields between commas"
+        raise WorkloadError(file, line, f"no CSV ({error})", accepted) from error

@@ -248,6 +248,8 @@ def test_reading_is_lazy_and_counted(file: Path) -> None:
     [
         (TURNS, "{", "no JSON"),
         (TURNS, "7", "one JSON object a line"),
+        (TURNS, '{"llama3": ' + "[" * 100_000, "no JSON"),
+        (TURNS, '{"llama3": [[' + "9" * 5000 + ", 1]]}", "no JSON"),
         (TURNS, '{"c": 1}', "no llama3"),
         (TURNS, '{"llama3": [[1]]}', "list of pairs"),
         (TURNS, '{"llama3": [[1, -2]]}', "list of pairs"),
@@ -263,6 +265,7 @@ def test_reading_is_lazy_and_counted(file: Path) -> None:
         (BLOCKS, '{"turns": [[9, 9]], "blocks": [[0, 4294967297]]}', "list of pairs"),
         (MOONCAKE, '{"in": 1030, "out": 7, "b": [[0, 2]]}', "3 ids"),
         (MOONCAKE, '{"in": -1, "out": 7, "b": []}', "whole number"),
+        (MOONCAKE, json.dumps(MOONCAKE | {"in": "9" * 5000}), "whole number"),
         (MOONCAKE, '{"in": 9999999, "out": 7, "b": []}', "whole number"),
         (AGENT, '{"fam": "a", "s": 0, "i": 2, "in": 1, "out": 1, "b": []}', "call 1"),
         (
@@ -294,6 +297,8 @@ def test_a_wrong_line_is_named(
     [
         (AZURE_SHORT + "1,2\n", 4, "2 fields"),
         (AZURE_SHORT + "1,2,many\n", 4, "out is 'many'"),
+        (AZURE_SHORT + f"1,2,{'9' * 5000}\n", 4, "out is '999"),
+        (AZURE_SHORT + f"1,2,{'9' * 200_000}\n", 4, "no CSV"),
         (BURST.replace("472", "-472"), 2, "Request tokens"),
     ],
 )

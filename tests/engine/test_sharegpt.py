@@ -107,6 +107,9 @@ def test_a_cut_gzip_file_gives_what_can_be_unpacked(file: Path) -> None:
         ('[\n{"conversations": [3]}]', 2, "a message that is 3"),
         ('[{"conversations": [{"from": "human"}]}]', 1, "a message without text"),
         ('[{"conversations": [{"from": "owl", "value": ""}]}]', 1, "human"),
+        ('[{"conversations": [{"from": [], "value": ""}]}]', 1, "human"),
+        ("[\n" + "[" * 100_000, 2, "no JSON"),
+        ('[{"id": ' + "9" * 5000 + "}]", 1, "no JSON"),
     ],
 )
 def test_what_is_malformed_is_named(
