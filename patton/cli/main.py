@@ -16,8 +16,6 @@ from patton.cli.draw import draw
 from patton.cli.layout import layout
 from patton.cli.replay import replay
 from patton.cli.run import run
-from patton.cli.replay import replay
-from patton.cli.run import run
 from patton.cli.where import where
 from patton.errors import PattonError
 
