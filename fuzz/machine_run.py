@@ -46,7 +46,9 @@ def logic_of(runtime: Runtime) -> Finite:
     layout, state = runtime.layout, runtime.placements
     size, stripes = layout.pair_blocks, layout.stripes
 
-    def aligned(slot: int, pair: int, place: int) -> bool:
+    def aligned(slot: int, pair: int | None, place: int | None) -> bool:
+        if pair is None or place is None:  # of a block that was never bound
+            return False
         return slot % stripes == (pair * size + place) % stripes
 
     universe: dict[str, Any] = {
