@@ -29,7 +29,13 @@ LOCAL_PATH = re.compile(
 )
 
 # Where a user, an embedder or the command line enters; all else is reached from here.
-ENTRIES = ("patton", "patton.cli.main", "patton.device", "patton.engine")
+ENTRIES = (
+    "patton",
+    "patton.cli.main",
+    "patton.device",
+    "patton.device.aim",
+    "patton.engine",
+)
 
 
 def long_functions(source: str) -> Iterator[str]:

@@ -137,4 +137,4 @@ def default_scenario(seed: int = 0) -> Scenario:
         seed=seed, scale=0.5, system_prompts=2, system_tokens=100, system_share=0.8
     )
     loop = LoopSettings(concurrency=20, pool=24, max_context=1024, token_budget=192)
-    return Scenario(synthetic(drawn), loop, steps=500)
+    return Scenario(synthetic(drawn), loop, steps=300)
