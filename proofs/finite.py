@@ -34,7 +34,7 @@ class Counterexample:
         for claim in self.broken:
             yield f"not true: {claim.says}"
         if self.case.layout is not None:
-            yield f"  on {_layout_in_words(self.case.layout())}"
+            yield f"  on {layout_in_words(self.case.layout())}"
         yield "  at " + ", ".join(_counted(self.case.values.items()))
         for claim in self.broken:
             for name, value in claim.shown.items():
@@ -97,7 +97,8 @@ def _solved(theorem: Theorem, bug: Bug | None) -> Iterator[Case]:
                     yield Case(lambda one=layout: one, answer.values)  # type: ignore[misc]
 
 
-def _layout_in_words(layout: Layout) -> str:
+def layout_in_words(layout: Layout) -> str:
+    """A layout by its sizes."""
     device, model = layout.device, layout.model
     parts = (
         f"{device.channels} channels of {device.banks} banks",

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
+from itertools import product
 from math import lcm
 from random import Random
 
 import attrs
 
-from patton.config import MODEL_PRESETS, DeviceConfig, ModelConfig, aim_gddr6
+from patton.config import (
+    DEVICE_PRESETS,
+    MODEL_PRESETS,
+    DeviceConfig,
+    ElementType,
+    ModelConfig,
+    aim_gddr6,
+)
+from patton.errors import LayoutError
 from patton.layout import Layout
 
 
@@ -72,3 +83,54 @@ def _drawn(random: Random) -> Layout:
     return Layout.of(
         device, model, block_tokens=block_tokens, pair_blocks=pair_blocks, slots=slots
     )
+
+
+def published_layouts() -> Iterator[Layout]:
+    """Shapes of published models on every device, for blocks of 16, 32 and 64 tokens.
+
+    Also head dimensions that fill neither bursts nor banks, pairs of odd sizes, several
+    Commit Zone rows, and elements of one byte.
+    """
+    heads = (1, 2, 4, 8, 12, 20, 32, 40, 64)
+    dims = (64, 80, 96, 100, 112, 128, 192, 256)
+    models = [
+        *MODEL_PRESETS.values(),
+        *(
+            ModelConfig(f"{h} heads of {d}", 28, h, h, d, 4096)
+            for d in dims
+            for h in heads
+        ),
+    ]
+    for model in models:
+        for preset, block_tokens in product(DEVICE_PRESETS.values(), (16, 32, 64)):
+            odd_pair = model.kv_heads + block_tokens // 2 + 1
+            for bytes_, pair, slots in ((2, None, None), (2, odd_pair, 70), (1, 5, 1)):
+                element = ElementType.BF16 if bytes_ == 2 else ElementType.FP8
+                device = attrs.evolve(preset(), element=element)
+                yield from _accepted(device, model, block_tokens, pair, slots)
+
+
+def _accepted(
+    device: DeviceConfig,
+    model: ModelConfig,
+    block_tokens: int,
+    pair_blocks: int | None,
+    slots: int | None,
+) -> Iterator[Layout]:
+    with suppress(LayoutError):
+        yield Layout.of(
+            device,
+            model,
+            block_tokens=block_tokens,
+            pair_blocks=pair_blocks,
+            slots=slots,
+        )
+
+
+def many_layouts() -> tuple[Layout, ...]:
+    """Published shapes and drawn ones, each geometry once; the same in every run."""
+    found = {
+        (layout.map, layout.model.head_dim, layout.pair_blocks, layout.slots): layout
+        for layout in (*published_layouts(), *small_layouts(300))
+    }
+    return tuple(found.values())
