@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import attrs
+import numpy as np
 
 from patton.config import DeviceConfig, ElementType, ModelConfig
 from patton.errors import EventError, PattonError
@@ -90,11 +91,21 @@ def encode_step(step: Step) -> dict[str, Any]:
     return parts
 
 
+def _refuse_fractions(data: Any) -> None:
+    """Streams would cut them to integers."""
+    if isinstance(data, dict | list | tuple):
+        for part in data.values() if isinstance(data, dict) else data:
+            _refuse_fractions(part)
+    elif type(data) not in (int, str):
+        raise TypeError(f"{data!r} is neither an integer nor a request's name")
+
+
 def decode_step(parts: dict[str, Any]) -> Step:
     """A step from its plain form. Raises ValueError, TypeError on anything else."""
     unknown = parts.keys() - _STEP_PARTS.keys()
     if unknown:
         raise ValueError(f"unknown parts {sorted(unknown)}")
+    _refuse_fractions(parts)
     decoded: dict[str, Any] = {}
     for name, rows in parts.items():
         kind = _STEP_PARTS[name]
@@ -135,7 +146,12 @@ class Recorder:
         self.runtime.observer = None
 
     def _line(self, data: object) -> None:
-        self.out.write(json.dumps(data, separators=(",", ":"), default=list) + "\n")
+        self.out.write(json.dumps(data, separators=(",", ":"), default=_plain) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: NumPy's integers, and sequences of any kind."""
+    return int(value) if isinstance(value, np.integer) else list(value)
 
 
 _EVENTS = {
@@ -198,10 +214,15 @@ def _apply(runtime: Runtime, number: int, data: Any) -> Replayed:
                 raise EventError(number, "another final state", f"digest {expected}")
             return Replayed(number, "digest", runtime, None)
         case [str(event), *arguments] if len(arguments) == _EVENTS.get(event):
-            _guarded(number, lambda: getattr(runtime, event)(*arguments))
+            _guarded(number, lambda: _carry_out(runtime, event, arguments))
             return Replayed(number, event, runtime, None)
     known = ", ".join([*_EVENTS, "step", "digest"])
     raise EventError(number, f"{json.dumps(data)[:60]}", f"[event, ...] with {known}")
+
+
+def _carry_out(runtime: Runtime, event: str, arguments: list[Any]) -> None:
+    _refuse_fractions(arguments)
+    getattr(runtime, event)(*arguments)
 
 
 def _guarded(number: int, action: Any) -> Any:

@@ -109,6 +109,12 @@ class Placements:
             raise RequestError(event, request, "it is not running", "a running request")
         return state
 
+    def _newcomer(self, event: str, request: Request) -> RequestState:
+        """A request that runs from now on. Raises RequestError for what is no id."""
+        if type(request) not in (int, str):
+            raise RequestError(event, request, "no id", "an integer or a text as id")
+        return RequestState(request)
+
     def describe(self, block: int) -> str:
         """The state of a block in words, for errors."""
         if self.granule[block] == UNBOUND:
@@ -175,9 +181,7 @@ class Placements:
 
         Atomic for one block; a batch is made so by the journal.
         """
-        state = self.requests.get(request)
-        if state is None:
-            state = RequestState(request)
+        state = self.requests.get(request) or self._newcomer("bind", request)
         if self.journal is not None:
             self._touch(state)
         pool, granules, count = self.pool, self.granule, len(self.granule)
@@ -236,9 +240,7 @@ class Placements:
         self.in_range(block)
         if self.granule[block] == UNBOUND:
             raise BlockStateError("share", block, "unbound", "a bound block")
-        state = self.requests.get(request)
-        if state is None:
-            state = RequestState(request)
+        state = self.requests.get(request) or self._newcomer("share", request)
         if block in state.shared or len(state.blocks) != len(state.shared):
             accepted = (
                 "blocks not yet in its table, before any that it binds (a prefix)"
@@ -296,7 +298,7 @@ class Placements:
     def confirm(self, request: Request, tokens: int) -> None:
         """The first `tokens` positions of a request are verified."""
         state = self.running("confirm", request)
-        if not state.confirmed <= tokens <= state.tokens:
+        if type(tokens) is not int or not state.confirmed <= tokens <= state.tokens:
             accepted = f"{state.confirmed} to {state.tokens} tokens"
             raise RequestError("confirm", request, f"{tokens} tokens", accepted)
         self._touch(state)

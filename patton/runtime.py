@@ -40,6 +40,8 @@ from patton.steps import (
 
 Observer = Callable[[str, tuple[Any, ...]], None]
 
+MOST_BLOCKS = 2**31 - 1  # tables and granule indices are integers of 32 bits
+
 
 @attrs.define(eq=False)
 class Runtime:
@@ -69,8 +71,15 @@ class Runtime:
         False for the paper's ablations. Raises ConfigError.
         """
         count = layout.granules if blocks is None else blocks
-        if type(count) is not int or count < 1:
-            raise ConfigError("runtime", "blocks", blocks, "an integer of at least 1")
+        if type(count) is not int or not 1 <= count <= MOST_BLOCKS:
+            accepted = f"an integer from 1 to {MOST_BLOCKS}"
+            raise ConfigError("runtime", "blocks", count, accepted)
+        if layout.granules > MOST_BLOCKS:
+            accepted = f"a device of at most {MOST_BLOCKS}"
+            raise ConfigError("runtime", "granules", layout.granules, accepted)
+        for name, value in (("adoption", adoption), ("commit_zone", commit_zone)):
+            if type(value) is not bool:
+                raise ConfigError("runtime", name, value, "True or False")
         placements = Placements.of(layout, count, choice, adoption, commit_zone)
         return cls(layout, placements)
 
@@ -187,7 +196,7 @@ class Runtime:
             raise
         finally:
             state.journal = None
-        rows = carry_out(state, writes, step.drafts)
+        rows = carry_out(state, writes, step.drafts or {})
         commits = [self._commit_of(block) for block in state.due]
         number = state.step
         state.owed.clear()

@@ -46,6 +46,8 @@ def check_writes(state: Placements, step: Step, ends: Ends) -> list[Write]:
         ends[request] = end
     if len(ends) != len(writes):
         raise _repeated(step)
+    if type(sum(ends.values())) is not int:  # quicker than to look at each
+        raise RequestError("write", [*ends], "other numbers", "Python's integers")
     if step.drafts:
         _check_drafts(step)
     return writes
@@ -55,7 +57,7 @@ def _check_drafts(step: Step) -> None:
     counts = {request: count for request, _, count in step.writes}
     for request, drafts in step.drafts.items():
         most = counts.get(request, 0)
-        if not 0 <= drafts <= most:
+        if type(drafts) is not int or not 0 <= drafts <= most:
             accepted = f"0 to {most}, the tokens it writes in this step"
             raise RequestError("write", request, f"{drafts} drafts", accepted)
 

@@ -13,6 +13,7 @@ from patton.events import Recorder, decode_step, digest, encode_step, replay
 from patton.runtime import Runtime
 from patton.steps import Step
 from tests.core.driver import RandomEngine
+from tests.core.llama import llama
 from tests.core.strategies import random_layout
 
 
@@ -41,6 +42,18 @@ def test_a_recorded_run_replays_to_the_same_state(log: Path) -> None:
         "digest",
         digest(last.runtime),
     ]
+
+
+def test_numpy_names_of_a_running_request_are_recorded(tmp_path: Path) -> None:
+    """They equal its id; the log must not break after the event was carried out."""
+    runtime = llama()
+    with (tmp_path / "log").open("w") as out:
+        recorder = Recorder.attach(runtime, out)
+        runtime.bind(7, 0)
+        runtime.finish(np.int64(7))  # type: ignore[arg-type]
+        recorder.close()
+
+    assert [event.event for event in replay(tmp_path / "log")][-1] == "digest"
 
 
 def test_a_step_survives_its_plain_form() -> None:
@@ -72,6 +85,9 @@ def test_a_step_survives_its_plain_form() -> None:
         '["step", {"writes": 5}]',
         '["bind", "x", 1e99]',
         '["bind", [], 0]',
+        '["bind", null, 0]',
+        '["bind", 1.5, 0]',
+        '["bind", 1, true]',
         '["finish", "nobody"]',
         '["digest", "0"]',
         "[]",
@@ -86,6 +102,14 @@ def test_a_bad_line_is_refused_with_its_number(log: Path, line: str) -> None:
         list(replay(log))
 
     assert refusal.value.line == 2
+
+
+@pytest.mark.parametrize("bad", [1.5, True, None])
+def test_a_step_has_integers_and_names_only(bad: object) -> None:
+    """Streams would cut a fraction to an integer."""
+    for part in ({"reads": [[1, 0, bad]]}, {"drafts": [["a", bad]]}):
+        with pytest.raises(TypeError, match="neither"):
+            decode_step(part)
 
 
 def test_bytes_that_are_no_text_are_refused(log: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
+from patton.config import device_preset, model_preset
 from patton.errors import (
     BlockRangeError,
     BlockStateError,
@@ -15,7 +17,9 @@ from patton.errors import (
     RequestError,
     SnapshotError,
 )
+from patton.layout import Layout
 from patton.runtime import Runtime
+from patton.steps import Step
 from tests.core.driver import RandomEngine
 from tests.core.llama import llama, start
 from tests.core.strategies import random_layout
@@ -41,6 +45,14 @@ from tests.core.strategies import random_layout
         ("write", (1, 30, 1), RequestError),
         ("write", (1, 20, 99), RequestError),
         ("write", (1, 20, 0), RequestError),
+        ("bind", (None, 9), RequestError),
+        ("bind", (False, 9), RequestError),
+        ("bind", (1.5, 9), RequestError),
+        ("bind", (np.int64(7), 9), RequestError),
+        ("bind", (b"seven", 9), RequestError),
+        ("share", (float("nan"), 0), RequestError),
+        ("confirm", (1, 20.0), RequestError),
+        ("write", (1, 20, np.int64(1)), RequestError),
     ],
 )
 def test_a_refused_event_changes_nothing(
@@ -56,7 +68,47 @@ def test_a_refused_event_changes_nothing(
     runtime.check()
 
 
-@pytest.mark.parametrize("blocks", [0, -1, 1.5, True])
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step(writes=[(1, 20, 2)], drafts={1: 1.5}),  # type: ignore[dict-item]
+        Step(writes=[(1, 20, 2)], drafts={1: np.int64(1)}),  # type: ignore[dict-item]
+    ],
+)
+def test_drafts_are_integers(step: Step) -> None:
+    """Else they would go on into the state."""
+    runtime = llama()
+    start(runtime, 1, [0, 1], 20)
+    before = runtime.snapshot()
+    with pytest.raises(RequestError, match="0 to 2"):
+        runtime.apply_step(step)
+
+    assert runtime.snapshot() == before
+
+
+def test_no_drafts_may_be_none() -> None:
+    """A step across a block's end, where drafts count."""
+    runtime = llama()
+    start(runtime, 1, [0, 1], 10)
+    writes = [(1, 10, 10)]
+    runtime.apply_step(Step(writes=writes, drafts=None))  # type: ignore[arg-type]
+    runtime.check()
+
+
+@pytest.mark.parametrize("option", ["adoption", "commit_zone"])
+def test_an_option_is_on_or_off(option: str) -> None:
+    with pytest.raises(ConfigError, match=option):
+        llama(**{option: "no"})
+
+
+def test_granules_beyond_the_tables_integers_are_refused() -> None:
+    device = attrs.evolve(device_preset("tiny"), rows=2**31)
+    layout = Layout.of(device, model_preset("tiny"))
+    with pytest.raises(ConfigError, match="granules"):
+        Runtime.of(layout, blocks=5)
+
+
+@pytest.mark.parametrize("blocks", [0, -1, 1.5, True, 2**31])
 def test_a_runtime_needs_blocks(blocks: Any) -> None:
     with pytest.raises(ConfigError):
         llama(blocks=blocks)
