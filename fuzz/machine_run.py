@@ -21,6 +21,9 @@ from spec.logic import ANY, Finite, Key, Table, Term
 from spec.machine import move_of
 from spec.state import SIGNATURE, State
 
+# Cells that a transition has set, by field.
+Changed = list[tuple[str, dict[Key, Term]]]
+
 
 @attrs.define
 class RefinementError(AssertionError):
@@ -92,8 +95,8 @@ class MachineRun:
         """The slot of a block whose first write leaves it partial, negative if none."""
         raise NotImplementedError
 
-    def changed(self, field: str, changes: dict[Key, Term]) -> None:
-        """Called with every map that a transition has changed."""
+    def changed(self, changes: Changed) -> None:
+        """Called with what a transition has changed."""
 
     # --- transitions --------------------------------------------------------------
 
@@ -114,15 +117,17 @@ class MachineRun:
             if not allowed:
                 what = f"{name}{arguments}"
                 raise RefinementError(clause, self.event, what, "asked for", "refused")
+        changes: Changed = []
         for field, edited in move.changes.items():
-            changes: dict[Key, Term] = edited.changes  # type: ignore[attr-defined]
-            self.maps[field].take(changes)
-            self.changed(field, changes)
+            cells: dict[Key, Term] = edited.changes  # type: ignore[attr-defined]
+            self.maps[field].take(cells)
+            changes.append((field, cells))
+        self.changed(changes)
 
     def holders(self, block: int) -> int:
         """References to the block."""
-        pattern = ANY, block
-        return sum(self.maps[name].count(1, pattern) for name in ("binder", "sharer"))
+        key = ANY, block
+        return self.maps["binder"].count(1, key) + self.maps["sharer"].count(1, key)
 
     def due(self) -> set[int]:
         """Blocks to be committed: in a slot, full and confirmed."""

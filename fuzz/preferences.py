@@ -12,10 +12,10 @@ from itertools import groupby
 
 import attrs
 
+from fuzz.machine_run import Changed
 from fuzz.refinement import Refinement
 from patton.commit_zone import NO_SLOT
 from patton.steps import Request
-from spec.logic import Key, Term
 from spec.state import adoptable, held, holds
 
 
@@ -31,16 +31,15 @@ class Preferences(Refinement):
     released: dict[int, int] = attrs.field(factory=dict, init=False)
     clock: int = attrs.field(default=0, init=False)
 
-    def changed(self, field: str, changes: dict[Key, Term]) -> None:
+    def changed(self, changes: Changed) -> None:
         """Keep the order of claims."""
-        super().changed(field, changes)
-        if field == "owns":
-            for (request, pair), now in changes.items():
-                pairs = self.claimed.setdefault(request, [])
-                if now and pair not in pairs:
-                    pairs.append(pair)
-                if not now:
-                    pairs.remove(pair)
+        super().changed(changes)
+        for (request, pair), now in dict(changes).get("owns", {}).items():
+            pairs = self.claimed.setdefault(request, [])
+            if now and pair not in pairs:
+                pairs.append(pair)
+            if not now:
+                pairs.remove(pair)
 
     def _release(self, request: Request, block: int) -> None:
         if self.holders(block) == 1:

@@ -16,13 +16,14 @@ from typing import Any
 import attrs
 
 from fuzz.abstraction import FACTS, MEANT, Cells, abstraction, request_tables
-from fuzz.machine_run import MachineRun, RefinementError, logic_of
+from fuzz.machine_run import Changed, MachineRun, RefinementError, logic_of
 from patton.commit_zone import NO_SLOT
+from patton.requests import RELEASED
 from patton.runtime import Runtime
 from patton.steps import Request, SegmentRow, Step, StepPlan
 from spec.claims import CHANGED_BY
 from spec.invariants import invariants
-from spec.logic import Key, Table, Term
+from spec.logic import Key, Table
 from spec.state import SIGNATURE, State, empty
 
 
@@ -31,7 +32,7 @@ class Refinement(MachineRun):
     """The machine beside a runtime, in the state in which that was last seen."""
 
     runtime: Runtime = attrs.field(kw_only=True)
-    touched: list[tuple[str, dict[Key, Term]]] = attrs.field(factory=list, init=False)
+    touched: Changed = attrs.field(factory=list, init=False)
 
     @classmethod
     def of(cls, runtime: Runtime) -> Refinement:
@@ -90,9 +91,9 @@ class Refinement(MachineRun):
         """The slot that the runtime chose for the first write of a block, if any."""
         return self.runtime.placements.slot[block]
 
-    def changed(self, field: str, changes: dict[Key, Term]) -> None:
+    def changed(self, changes: Changed) -> None:
         """To be compared when the event is through."""
-        self.touched.append((field, changes))
+        self.touched += changes
 
     # --- comparison ---------------------------------------------------------------
 
@@ -153,6 +154,28 @@ class Refinement(MachineRun):
                 blocks = self.tables[commit.request].blocks
                 position = blocks.index(commit.block) * self.lg.tokens
                 self.demand("LIFE-COMMIT", "position", commit.position, position)
+
+    def check_placed(self, plan: StepPlan) -> None:
+        """A plan reads each block where it is visible, or where the plan writes it.
+
+        Raises RefinementError.
+        """
+        placed = plan.place()
+        tables = placed.tables
+        columns = tables.granule, tables.slot, tables.opened
+        rows = [*zip(*(column.tolist() for column in columns), strict=True)]
+        written = {row[0]: row[3] for row in plan.rows}
+        for index, request in enumerate(placed.requests):
+            found = rows[tables.ptr[index] : tables.ptr[index + 1]]
+            blocks = self.tables[request].blocks if found else []
+            for block, row in zip(blocks, found, strict=True):
+                what = f"where request {request!r} reads block {block}"
+                if block == RELEASED:
+                    self.demand("LIFE-READ", what, row[0], RELEASED)
+                    continue
+                _, granule, slot = self._where(block)
+                there = granule, written.get(block, slot), self.s.written(block)
+                self.demand("STEP-PLACED", what, row, there)
 
     def _where(self, block: int) -> tuple[int, int, int]:
         """Epoch (not the machine's), granule index and slot of a block."""

@@ -250,8 +250,10 @@ class Edited(Cells):
 
 def fixed_part(pattern: Key) -> int:
     """The position of the one part that is not ANY."""
-    (position,) = (i for i, part in enumerate(pattern) if part is not ANY)
-    return position
+    for position, part in enumerate(pattern):
+        if part is not ANY:
+            return position
+    raise ValueError(pattern)
 
 
 @attrs.define(eq=False)

@@ -351,9 +351,9 @@ SORTS_OF = {name: _sorts(transition) for name, transition in TRANSITIONS.items()
 
 def move_of(lg: Logic, s: State, name: str, *arguments: Term) -> Move:
     """A transition by name, allowed in its phase of the step only."""
-    move = TRANSITIONS[name](lg, s, *arguments)
-    in_order = lg.eq(s.phase(), PHASE_OF[name])
-    return Move({"STEP-ORDER": in_order, **move.guard}, move.changes)
+    move: Move = TRANSITIONS[name](lg, s, *arguments)
+    move.guard["STEP-ORDER"] = lg.eq(s.phase(), PHASE_OF[name])
+    return move
 
 
 def after(s: State, move: Move) -> State:

@@ -69,6 +69,7 @@ def test_plans_and_refusals_are_those_of_the_machine(
             refused.add(check_refusal(refinements[-1], "step", (step,)).clause)
             raise
         refinements[-1].check_plan(step, plan)
+        refinements[-1].check_placed(plan)
         return plan
 
     monkeypatch.setattr(Runtime, "apply_step", watched)
@@ -227,3 +228,18 @@ def test_a_write_to_a_sealed_block_is_no_step() -> None:
     assert "LIFE-WRITER" == error.value.clause
     with pytest.raises(PattonError):
         runtime.write(2, 15, 1)
+
+
+def test_a_plan_that_reads_elsewhere_than_it_writes_is_found() -> None:
+    """A slot is written, and the O1V would be read: the step's token is not there."""
+    runtime = small()
+    refinement = Refinement.attach(runtime)
+    start(runtime, 1, [0], 14)
+    plan = runtime.apply_step(Step(writes=[(1, 14, 1)], reads=[(1, 0, 15)]))
+    refinement.check_placed(plan)
+    plan = runtime.apply_step(Step(writes=[(1, 15, 1)], reads=[(1, 0, 16)]))
+    runtime.placements.slot[0] = -1
+    with pytest.raises(RefinementError) as error:
+        refinement.check_placed(plan)
+
+    assert "STEP-PLACED" == error.value.clause
