@@ -14,7 +14,7 @@ import attrs
 
 from patton.errors import InconsistencyError, SnapshotError
 from patton.placements import Placements
-from patton.requests import FRESH, RELEASED, UNBOUND, RequestState
+from patton.requests import FRESH, NEVER, RELEASED, UNBOUND, RequestState
 
 
 def _demand(what: str, found: object, expected: object) -> None:
@@ -91,6 +91,8 @@ def _check_slots(state: Placements) -> None:
     used: dict[int, int] = {}
     for block in state.bound_blocks():
         slot = state.slot[block]
+        known = FRESH <= slot < stripes * state.layout.slots
+        _demand(f"slot of block {block} in range", known, True)
         if slot < 0:
             continue
         _demand(f"block in slot {slot}", block, used.setdefault(slot, block))
@@ -160,16 +162,49 @@ def restored(state: Placements, data: dict[str, Any]) -> Placements:
 
     Raises SnapshotError when the data are not a consistent snapshot for this layout.
     """
+    accepted = "data taken by Runtime.snapshot"
     empty = snapshot(state.emptied())
+    if not isinstance(data, dict) or data.keys() != empty.keys():
+        raise SnapshotError("other parts than a snapshot has", accepted)
     for name in ("granules", "pair_blocks", "slots", "blocks"):
-        if data.get(name) != empty[name]:
-            raise SnapshotError(f"{name} is {data.get(name)!r}", str(empty[name]))
+        if data[name] != empty[name]:
+            raise SnapshotError(f"{name} is {data[name]!r}", str(empty[name]))
     try:
+        _check_numbers(data)
         anew = _filled(state, data)
         check(anew)
-    except (InconsistencyError, LookupError, TypeError, ValueError) as error:
-        raise SnapshotError(str(error), "data taken by Runtime.snapshot") from error
+        _check_clocks(anew)
+        _demand("the data of the state so restored", snapshot(anew), data)
+    except (
+        *(InconsistencyError, LookupError, TypeError, ValueError),
+        *(OverflowError, AttributeError),
+    ) as error:
+        raise SnapshotError(f"{error}"[:200], accepted) from error
     return anew
+
+
+def _check_numbers(data: Any) -> None:
+    """Only integers, texts and None; True and 1.0 equal 1, but are no integers."""
+    if isinstance(data, dict | list):
+        for part in data.values() if isinstance(data, dict) else data:
+            _check_numbers(part)
+    elif data is not None:
+        _demand(f"{data!r} an integer or a name", type(data) in (int, str), True)
+
+
+def _check_clocks(state: Placements) -> None:
+    """What no other fact follows from: counters, and the work still to be done."""
+    last = max(state.pool.last_release)
+    counters = 0 <= state.step < NEVER and state.adopted >= 0 <= last <= state.releases
+    _demand("counters in order", counters, True)
+    size, count = state.layout.block_tokens, len(state.granule)
+    for request, position in state.due.values():
+        known = type(request) in (int, str) and 0 <= position < NEVER
+        known = known and position % size == 0
+        _demand("a commit of a block of a request", known, True)
+    for request, block in state.owed:
+        known = type(request) in (int, str) and 0 <= block < count
+        _demand("a share of a block", known, True)
 
 
 def _filled(state: Placements, data: dict[str, Any]) -> Placements:
@@ -188,6 +223,7 @@ def _filled(state: Placements, data: dict[str, Any]) -> Placements:
         anew.epoch[int(block)] = epoch
     for name, (*facts, binder) in data["bound"].items():
         block = int(name)
+        _demand("facts of a block", {*map(type, facts)}, {int})
         for fact, value in zip(_BLOCK_FACTS, facts, strict=True):
             getattr(anew, fact)[block] = value
         anew.binder[block] = anew.requests[binder] if binder is not None else None

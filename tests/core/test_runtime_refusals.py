@@ -131,6 +131,52 @@ def test_a_damaged_snapshot_is_refused() -> None:
     assert runtime.snapshot() == good
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("step", value) for value in ("x", None, 1.0, True, -1, 2**70, float("nan"))),
+        *(("releases", value) for value in ([1], -1, 0)),
+        ("adopted", -1),
+        ("due", [[1, {}, 16]]),
+        ("due", [[1, 1, "x"]]),
+        ("due", [[1, 1, 15]]),
+        ("due", [[1, 1, 2**70]]),
+        ("last_release", {"0": None}),
+        ("last_release", 5),
+        ("epochs", {"0": 2**70, "x": 1}),
+        ("owed", [[1, 10**6]]),
+        ("bound", {"0": [0, -1, 16, 16, 0, [3], None]}),
+        ("bound", {"0": [2**40, -1, 16, 16, 0, 3, None]}),
+        ("further", 1),
+    ],
+)
+def test_a_snapshot_with_one_wrong_fact_is_refused(name: str, value: Any) -> None:
+    """Block 0 cached, 1 due for its commit, 2 partial; one fact of theirs is wrong."""
+    runtime = llama()
+    start(runtime, 0, [0], 16)
+    runtime.finish(0)
+    runtime.apply_step(Step(grants=[(1, [], [3, 1, 2])], writes=[(1, 0, 30)]))
+    runtime.apply_step(Step(writes=[(1, 30, 7)]))
+    good = runtime.snapshot()
+    assert good["due"] == [[1, 1, 16]]
+    for damaged in (good | {name: value}, None, [good]):
+        with pytest.raises(SnapshotError):
+            runtime.restore(damaged)  # type: ignore[arg-type]
+
+    assert runtime.snapshot() == good
+    runtime.restore(good)
+
+
+def test_a_slot_beyond_the_zone_is_refused() -> None:
+    """It would be given back to the free slots later."""
+    runtime = llama()
+    start(runtime, 1, [0], 5)
+    snapshot = runtime.snapshot()
+    snapshot["bound"]["0"][1] = 1000
+    with pytest.raises(SnapshotError, match="slot"):
+        runtime.restore(snapshot)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_runs_stay_consistent_and_refusals_change_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)
