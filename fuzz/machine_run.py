@@ -205,8 +205,9 @@ class MachineRun:
         self._plan(step)
         self._take("begin_writes")
         self._check_form(step)
+        drafts = step.drafts or {}
         for request, start, count in step.writes:
-            self._write(request, start, count, step.drafts.get(request, 0))
+            self._write(request, start, count, drafts.get(request, 0))
         self._take("begin_reads")
         for ranges in (step.reads, step.readbacks):
             for request, start, end in ranges:
@@ -234,8 +235,8 @@ class MachineRun:
         counts = {request: count for request, _, count in step.writes}
         once = len(counts) == len(step.writes)
         self.demand("LIFE-GAPLESS", "one range for each request", once, True)
-        drafts = step.drafts.items()
-        fit = all(0 <= count <= counts.get(request, 0) for request, count in drafts)
+        drafts = step.drafts or {}
+        fit = all(0 <= n <= counts.get(request, 0) for request, n in drafts.items())
         self.demand("LIFE-LEVELS", "drafts among the tokens written", fit, True)
 
     def _write(self, request: Request, start: int, count: int, drafts: int) -> None:
