@@ -19,6 +19,9 @@ from patton.engine.scheduler import Scheduler
 from patton.engine.workloads import Workload
 from patton.errors import ConfigError, WorkloadError
 
+MOST_OPEN = 1 << 20  # conversations at once; each takes memory from the beginning
+MOST_MISFITS = 100_000  # conversations in a row; a generator's may never end
+
 
 @attrs.frozen
 class LoopSettings:
@@ -126,6 +129,7 @@ class ServingLoop:
     _numbers: int = 0
     _requests: int = 0
     _fitting: bool = True
+    _misfits: int = 0
 
     @classmethod
     def of(
@@ -144,10 +148,12 @@ class ServingLoop:
         block-granular reference. Raises ConfigError, WorkloadError and
         RequestTooLargeError.
         """
-        for name in ("pool", "max_context"):
-            value = getattr(settings, name)
-            if value < 1:
-                raise ConfigError("engine", name, value, "at least 1")
+        if not 1 <= settings.pool <= MOST_OPEN:
+            raise ConfigError("engine", "pool", settings.pool, f"1 to {MOST_OPEN}")
+        if settings.max_context < 1:
+            raise ConfigError(
+                "engine", "max_context", settings.max_context, "at least 1"
+            )
         scheduler = Scheduler.of(
             blocks,
             block_tokens=settings.block_tokens,
@@ -197,7 +203,11 @@ class ServingLoop:
             if self._queue_turn(opened):
                 self.open[opened.number] = opened
                 self._fitting = True
+                self._misfits = 0
                 return
+            self._misfits += 1
+            if self._misfits >= MOST_MISFITS and self.settings.wrap:
+                raise self._nothing_fits()
 
     def _next_conversation(self) -> Conversation | None:
         """The next of the workload, or the first of its next pass."""
@@ -208,13 +218,16 @@ class ServingLoop:
             return None
         if not self._fitting or (self.readings and not self._numbers):
             # A whole pass without a single turn would be followed by others.
-            problem = "no conversation to serve"
-            accepted = f"a first turn of at most {self.settings.max_context} tokens"
-            raise WorkloadError(self.workload.name, 0, problem, accepted)
+            raise self._nothing_fits()
         self._fitting = False
         self.readings += 1
         self._source = self.workload.conversations()
         return next(self._source, None)
+
+    def _nothing_fits(self) -> WorkloadError:
+        problem = "no conversation to serve"
+        accepted = f"a first turn of at most {self.settings.max_context} tokens"
+        return WorkloadError(self.workload.name, 0, problem, accepted)
 
     def _queue_turn(self, opened: _Open) -> bool:
         """Queue the current turn; False if there is none or it exceeds the limit."""

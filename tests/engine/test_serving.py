@@ -12,6 +12,7 @@ from patton.engine.conversations import Conversation, Turn, chat
 from patton.engine.formats import Reading
 from patton.engine.requests import StepRecord
 from patton.engine.serving import (
+    MOST_OPEN,
     LoopSettings,
     ServingLoop,
     Statistics,
@@ -115,6 +116,20 @@ def test_a_workload_that_never_fits_is_refused() -> None:
     for source in (chats([(60, 1)]), chats()):
         with pytest.raises(WorkloadError, match="at most 50 tokens"):
             ServingLoop.of(source, LoopSettings(max_context=50), 10)
+
+
+def test_a_generator_that_never_fits_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has no end at which to notice, so a number of conversations must do."""
+    monkeypatch.setattr("patton.engine.serving.MOST_MISFITS", 500)
+    with pytest.raises(WorkloadError, match="at most 1 tokens"):
+        ServingLoop.of(synthetic(), LoopSettings(max_context=1), 10)
+
+
+def test_a_pool_that_would_take_all_memory_is_refused() -> None:
+    with pytest.raises(ConfigError, match=f"1 to {MOST_OPEN}"):
+        ServingLoop.of(synthetic(), LoopSettings(pool=MOST_OPEN + 1), 10)
 
 
 def test_without_wrap_an_empty_workload_is_exhausted_at_once() -> None:
