@@ -83,7 +83,8 @@ class DeviceConfig:
         Raises DeviceConfigError if that is not a positive number of rows.
         """
         one_row_bytes = self.channels * self.banks * self.row_bytes
-        accepted = f"a number from {one_row_bytes / GIB:g} GiB (one row per bank)"
+        most = one_row_bytes * _MOST_ROWS / GIB
+        accepted = f"{one_row_bytes / GIB:g} (one row per bank) to {most:g} GiB"
         # The upper end also turns away infinity and, by the chain, not-a-number.
         if not one_row_bytes <= capacity_gib * GIB <= one_row_bytes * _MOST_ROWS:
             raise DeviceConfigError(self.name, "capacity_gib", capacity_gib, accepted)

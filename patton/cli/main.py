@@ -57,6 +57,8 @@ class Commands(click.Group):
             if error.errno == errno.EPIPE:
                 raise
             raise RefusalError(_os_words(error)) from error
+        except MemoryError as error:
+            raise RefusalError("not enough memory for what was asked for") from error
 
 
 def _one_line(error: PattonError) -> str:

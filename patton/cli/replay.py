@@ -35,6 +35,8 @@ def replay(*, events: Path, as_json: bool) -> None:
             entries += sum(len(stream) for stream in streams.present())
         state = event.event
         runtime = event.runtime
+    if lines:
+        runtime.check()
     results = {
         "events": max(0, lines - 1),
         "steps": steps,

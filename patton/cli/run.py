@@ -60,6 +60,7 @@ class RunOptions(LayoutOptions):
     token_budget: int | None
     seed: int
     check: Any
+    validate: bool
     choice: Any
     eviction: Any
     no_commit_zone: bool
@@ -80,7 +81,7 @@ def _number(name: str, text: str) -> Decorator:
 )
 @layout_options(model=None, device=None)
 @_number("--layers", "Layers that a data check executes.  [default: all]")
-@_number("--steps", f"Engine steps.  [default: 500, of a workload {WORKLOAD_STEPS}]")
+@_number("--steps", f"Engine steps.  [default: 300, of a workload {WORKLOAD_STEPS}]")
 @_number("--concurrency", "Requests that run at once.  [default: 20; 32]")
 @_number("--pool", "Conversations open at once.  [default: 24; 64]")
 @_number("--max-context", "Tokens of a turn with all before.  [default: the model's]")
@@ -94,6 +95,7 @@ def _number(name: str, text: str) -> Decorator:
     help="data: execute every stream and compare every output bit for bit; placement: "
     "generate the streams only.  [default: data for tiny, else placement]",
 )
+@click.option("--validate", is_flag=True, help="Prove every stream, term by term.")
 @click.option(
     "--choice", type=click.Choice(CHOICES), default="spread", show_default=True,
     help="How a new pair is picked.",
@@ -127,6 +129,8 @@ def run(
     where everything happens: sharing, adoption, chunked prefill, commits, eviction,
     preemption.
     """
+    if record is not None and options["workload"] is not None:
+        _refuse_same_file(record, options["workload"])
     settings = run_settings(**options)
     session = Session.of(settings)
     console = Console(stderr=True, highlight=False)
@@ -143,6 +147,12 @@ def run(
         print_json(results)
     else:
         _print(settings, results, Console(highlight=False))
+
+
+def _refuse_same_file(record: Path, workload: Path) -> None:
+    """A log would overwrite the workload before it is read."""
+    if record.exists() and workload.exists() and record.samefile(workload):
+        raise click.UsageError("--record is the file of --workload")
 
 
 def run_settings(**options: Unpack[RunOptions]) -> RunSettings:
@@ -177,6 +187,7 @@ def run_settings(**options: Unpack[RunOptions]) -> RunSettings:
         steps=steps if options["steps"] is None else options["steps"],
         check=options["check"] or ("data" if model == "tiny" else "placement"),
         layers=options["layers"],
+        validate=options["validate"],
         choice=options["choice"],
         adoption=not options["no_adoption"],
         commit_zone=not options["no_commit_zone"],
@@ -249,6 +260,8 @@ def _print(settings: RunSettings, results: dict[str, Any], console: Console) -> 
     console.print(table)
     if results["bit_exact"]:
         console.print("every output equals the reference, bit for bit")
+    if settings.validate:
+        console.print("every stream has its terms, each once and none foreign")
 
 
 def _rows(name: str, value: Any) -> list[tuple[str, str]]:

@@ -61,6 +61,7 @@ def test_commands_stand_in_their_own_order(patton: Patton) -> None:
             "block_tokens is 20; accepted: a multiple",
         ),
         (["layout", "--capacity-gib", "nan"], "capacity_gib is nan"),
+        (["layout", "--capacity-gib", "inf"], "to 4.1943e+06 GiB"),
         (["layout", "--capacity-gib", "0.01"], "rows is 10; accepted: at least"),
         (
             ["layout", "--pair-blocks", "9999999"],
@@ -106,10 +107,11 @@ def test_a_reader_that_stops_reading_is_no_refusal() -> None:
     [
         (IsADirectoryError(21, "Is a directory", "here"), "here: Is a directory"),
         (OSError("odd"), "OSError"),
+        (MemoryError(), "not enough memory"),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "an input is not UTF-8"),
     ],
 )
-def test_what_the_system_refuses(error: OSError, message: str) -> None:
+def test_what_the_system_refuses(error: Exception, message: str) -> None:
     """Files that cannot be read or written are told by name."""
     with pytest.raises(click.ClickException) as caught:
         raising(error).main(["fail"], standalone_mode=False)

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from patton.cli.main import main
 from patton.device.reference import attention
 from patton.engine.session import RunSettings, Session
+from patton.runtime import Runtime
 
 # The keys that machines rely on.
 KEYS = {
@@ -122,6 +123,31 @@ def test_a_recorded_run_replays(tmp_path: Path) -> None:
     assert found["steps"] == 25
     assert found["digest_matches"] is True
     assert "as recorded" in patton("replay", str(log)).output
+
+
+def test_a_log_does_not_overwrite_its_workload(tmp_path: Path) -> None:
+    file = tmp_path / "chats.jsonl"
+    file.write_text('{"c": 0, "llama3": [[20, 3]]}\n')
+    done = patton("run", "--workload", str(file), "--record", str(file))
+
+    assert done.exit_code == 2
+    assert "--record" in done.output
+    assert "llama3" in file.read_text()
+
+
+def test_a_replay_checks_the_state_after_the_last_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which need not be a step."""
+    log = tmp_path / "events.jsonl"
+    assert not patton("run", "--steps", "2", "--record", str(log)).exit_code
+    header = log.read_text().splitlines()[0]
+    log.write_text(header + '\n["bind", 1, 0]\n')
+    checked: list[Runtime] = []
+    monkeypatch.setattr(Runtime, "check", lambda runtime: checked.append(runtime))
+
+    assert not patton("replay", str(log)).exit_code
+    assert 1 == len(checked)
 
 
 def test_a_wrong_output_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
