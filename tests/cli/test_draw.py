@@ -226,7 +226,7 @@ def test_a_step_that_a_log_does_not_have(
 
 BROKEN = {
     "empty": (b"", "an empty file"),
-    "binary": (b"\x89PNG\xff\xfe", "an input is not UTF-8 text"),
+    "binary": (b"\x89PNG\xff\xfe", "not JSON ('utf-8' codec"),
     "no log": (b"[1]\n", "no header"),
     "no JSON": (b"{", "not JSON"),
     "another format": (b'{"format": "x"}', "format 'x'"),

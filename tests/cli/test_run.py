@@ -144,7 +144,11 @@ def test_a_replay_checks_the_state_after_the_last_event(
     header = log.read_text().splitlines()[0]
     log.write_text(header + '\n["bind", 1, 0]\n')
     checked: list[Runtime] = []
-    monkeypatch.setattr(Runtime, "check", lambda runtime: checked.append(runtime))
+
+    def note(runtime: Runtime) -> None:
+        checked.append(runtime)
+
+    monkeypatch.setattr(Runtime, "check", note)
 
     assert not patton("replay", str(log)).exit_code
     assert 1 == len(checked)
