@@ -39,6 +39,7 @@ from patton.errors.serving import (
     RequestTooLargeError,
     WorkloadError,
 )
+from patton.errors.simulators import SimulatorError
 from patton.errors.streams import (
     ExecutionError,
     FrameError,
@@ -48,6 +49,7 @@ from patton.errors.streams import (
     StreamError,
     TraceError,
     UnwrittenResultError,
+    ValidationError,
 )
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "RequestError",
     "RequestTooLargeError",
     "SharedBlockError",
+    "SimulatorError",
     "SnapshotError",
     "StaleBindingError",
     "StalledTraceError",
@@ -81,5 +84,6 @@ __all__ = [
     "TraceError",
     "UnwrittenReadError",
     "UnwrittenResultError",
+    "ValidationError",
     "WorkloadError",
 ]

@@ -92,6 +92,31 @@ class UnwrittenResultError(PattonError):
 
 
 @attrs.define
+class ValidationError(PattonError):
+    """A stream that does something else than its step asks for: a defect, report it.
+
+    index: of the command that shows it, counted over the stream's single commands (the
+    number of all of them where a command is missing); entry: of the stream; command: in
+    readable form; output: what comes out wrong; fault: the kind, in words.
+    """
+
+    template: ClassVar[str] = (
+        "{phase} of step {step}, command {index} (entry {entry}, {command}): {output}: "
+        "{fault}: {found}; due: {due}"
+    )
+
+    phase: str
+    step: int
+    index: int
+    entry: int
+    command: str
+    output: str
+    fault: str
+    found: str
+    due: str
+
+
+@attrs.define
 class TraceError(PattonError):
     """A line of a trace that the simulator would refuse or misread.
 
