@@ -39,7 +39,6 @@ from patton.errors.serving import (
     RequestTooLargeError,
     WorkloadError,
 )
-from patton.errors.simulators import SimulatorError
 from patton.errors.streams import (
     ExecutionError,
     FrameError,
@@ -75,7 +74,6 @@ __all__ = [
     "RequestError",
     "RequestTooLargeError",
     "SharedBlockError",
-    "SimulatorError",
     "SnapshotError",
     "StaleBindingError",
     "StalledTraceError",
