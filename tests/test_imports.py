@@ -29,7 +29,29 @@ DEVICE_USES = {
     *("patton.commands", "patton.config", "patton.errors"),
     *("patton.elements", "patton.executor"),
 }
+_PROVENANCE = "what streams must do follows from a step, and where from the map"
 DEVICE_EXCEPTIONS: dict[str, tuple[set[str], str]] = {
+    "patton.device.provenance.cells": (
+        {"patton.layout", "patton.steps"},
+        _PROVENANCE,
+    ),
+    "patton.device.provenance.contents": (
+        {"patton.addresses", "patton.layout", "patton.steps"},
+        _PROVENANCE,
+    ),
+    "patton.device.provenance.faults": (
+        {"patton.addresses", "patton.layout"},
+        _PROVENANCE,
+    ),
+    "patton.device.provenance.reads": ({"patton.steps"}, _PROVENANCE),
+    "patton.device.provenance.tables": (
+        {"patton.layout", "patton.steps"},
+        _PROVENANCE,
+    ),
+    "patton.device.provenance.validator": (
+        {"patton.layout", "patton.steps"},
+        _PROVENANCE,
+    ),
     "patton.device.reference": (
         {"patton.layout", "patton.steps"},
         "the reference says in which order the layout adds up; it reads no stream",
