@@ -7,7 +7,7 @@ time shows as another token's data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import attrs
@@ -27,6 +27,16 @@ from patton.steps import PlacedStep
 
 Bits = NDArray[np.uint16]
 _Source = Callable[..., Bits]
+
+
+def identities_of(rows: Sequence[Request], tokens: Tokens) -> data.Identities:
+    """Who some tokens are; their requests are indices into `rows`."""
+    identities = np.empty(len(tokens.position), np.uint64)
+    for index in np.unique(tokens.request).tolist():
+        chosen = tokens.request == index
+        positions = tokens.position[chosen]
+        identities[chosen] = rows[index].tokens.token_identity(positions)
+    return identities
 
 
 @attrs.define(eq=False)
@@ -88,12 +98,7 @@ class DataCheck:
     def _data(
         self, source: _Source, rows: list[Request], layer: int, tokens: Tokens
     ) -> Bits:
-        identities = np.empty(len(tokens.position), np.uint64)
-        for index in np.unique(tokens.request).tolist():
-            chosen = tokens.request == index
-            positions = tokens.position[chosen]
-            identities[chosen] = rows[index].tokens.token_identity(positions)
-        return self._of(source, identities, layer)
+        return self._of(source, identities_of(rows, tokens), layer)
 
     def _of(self, source: _Source, identities: data.Identities, layer: int) -> Bits:
         model = self.layout.model

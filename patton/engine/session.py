@@ -18,6 +18,7 @@ from patton.engine.accounting import ValueRuns, ValueWriteActivations
 from patton.engine.checking import DataCheck
 from patton.engine.requests import Request, StepRecord
 from patton.engine.serving import LoopSettings, ServingLoop, reference_hit_rate
+from patton.engine.validation import StreamCheck
 from patton.engine.workloads import Workload
 from patton.errors import ConfigError, RequestTooLargeError
 from patton.generate import generate_step
@@ -39,7 +40,7 @@ class RunSettings:
     check: "data" executes every stream on the device and compares every output;
     "placement" only generates the streams, "lifecycle" not even those. layers: how many
     are executed (the layout always has all). choice, adoption, commit_zone: of the
-    runtime.
+    runtime. validate: also prove every stream term by term.
     """
 
     workload: Workload
@@ -51,6 +52,7 @@ class RunSettings:
     choice: Choice = "spread"
     adoption: bool = True
     commit_zone: bool = True
+    validate: bool = False
 
     @property
     def executed_layers(self) -> int:
@@ -66,6 +68,7 @@ class Session:
     runtime: Runtime
     loop: ServingLoop
     data: DataCheck | None
+    proof: StreamCheck | None
     activations: ValueWriteActivations = attrs.field(factory=ValueWriteActivations)
     value_runs: ValueRuns = attrs.field(factory=ValueRuns)
     committed: int = 0
@@ -94,7 +97,8 @@ class Session:
         if settings.check == "data":
             device = ReferenceDevice(layout.device)
             data = DataCheck(layout, device, settings.executed_layers)
-        return cls(settings, runtime, loop, data)
+        proof = StreamCheck.of(layout) if settings.validate else None
+        return cls(settings, runtime, loop, data, proof)
 
     @property
     def is_done(self) -> bool:
@@ -110,7 +114,10 @@ class Session:
                 progress(self.loop.statistics.steps)
 
     def step(self) -> None:
-        """Serve one step. Raises MismatchError if an output is wrong."""
+        """Serve one step.
+
+        Raises MismatchError if an output is wrong, ValidationError if a stream is.
+        """
         began = time.perf_counter()
         record = self.loop.step()
         plan = self.runtime.apply_step(step_of(record))
@@ -123,16 +130,18 @@ class Session:
             self._execute(record, placed)
         self.runtime.publish(plan)
         self.loop.completed(record)
-        if self.data is not None:
-            for request in record.finished:
+        for request in record.finished:
+            self._running.pop(request.id, None)
+            if self.data is not None:
                 self.data.forget(request.id)
-                del self._running[request.id]
         self.seconds += time.perf_counter() - began
 
     def _execute(self, record: StepRecord, placed: PlacedStep) -> None:
         streams = generate_step(placed)
+        self._running |= {row[0].id: row[0] for row in record.scheduled}
+        if self.proof is not None:
+            self.proof.run(placed, streams, self._running)
         if self.data is not None:
-            self._running |= {row[0].id: row[0] for row in record.scheduled}
             self.data.run(placed, streams, self._running)
 
     # --- results ------------------------------------------------------------------
@@ -195,6 +204,8 @@ class Session:
             "outputs_checked": self.data.outputs if self.data else 0,
             "tokens_read_back": self.data.read_back if self.data else 0,
             "bit_exact": True if self.data else None,
+            "streams_validated": self.proof.validator.streams if self.proof else None,
+            "commands_validated": self.proof.validator.commands if self.proof else None,
             "max_rel_error": self.data.max_rel_error if self.data else None,
             "value_write_activations": {
                 "direct": activations.direct,
@@ -231,6 +242,9 @@ def step_of(record: StepRecord) -> Step:
 def _validate(settings: RunSettings) -> None:
     if settings.check not in CHECKS:
         raise ConfigError("run", "check", settings.check, " or ".join(CHECKS))
+    if settings.validate and settings.check == "lifecycle":
+        accepted = "data or placement, where there are streams to validate"
+        raise ConfigError("run", "check", settings.check, accepted)
     if settings.steps < 1:
         raise ConfigError("run", "steps", settings.steps, "at least 1")
     most = settings.layout.model.layers
