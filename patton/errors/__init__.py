@@ -39,6 +39,7 @@ from patton.errors.serving import (
     RequestTooLargeError,
     WorkloadError,
 )
+from patton.errors.simulators import SimulatorError
 from patton.errors.streams import (
     ExecutionError,
     FrameError,
@@ -74,6 +75,7 @@ __all__ = [
     "RequestError",
     "RequestTooLargeError",
     "SharedBlockError",
+    "SimulatorError",
     "SnapshotError",
     "StaleBindingError",
     "StalledTraceError",
