@@ -2,6 +2,8 @@
 
 `simulate` runs a trace; `energy_pj` prices the run; `check` holds its commands against
 the rules of the device. All facts about a device are presets in the folder `data`.
+Command streams become traces in `convert` and come back in `recover`; `costs` times and
+prices them, `timeline` draws them, `external` runs the real simulator.
 """
 
 from __future__ import annotations
