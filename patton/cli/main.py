@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from patton import __version__
+from patton.cli.aim import aim
 from patton.cli.draw import draw
 from patton.cli.layout import layout
 from patton.cli.replay import replay
@@ -20,7 +21,7 @@ from patton.cli.where import where
 from patton.errors import PattonError
 
 # In the order of the help.
-COMMANDS: tuple[click.Command, ...] = (run, layout, where, draw, replay)
+COMMANDS: tuple[click.Command, ...] = (run, layout, where, draw, replay, aim)
 
 EXAMPLES = """\b
 Examples:

@@ -18,6 +18,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from patton.cli.costs import CostOptions, cost_options, cost_rows, target_of
 from patton.cli.options import (
     COUNT,
     DEVICE,
@@ -28,6 +29,7 @@ from patton.cli.options import (
     layout_options,
     print_json,
 )
+from patton.engine.costs import RunCosts
 from patton.engine.placement_gate import EVICTIONS
 from patton.engine.serving import LoopSettings
 from patton.engine.session import CHECKS, RunSettings, Session
@@ -45,10 +47,11 @@ Examples:
   patton run --workload sharegpt_turns.jsonl.gz --model llama3-8b --steps 10000
   patton run --model opt-6.7b --concurrency 8 --pool 16 --no-commit-zone
   patton run --steps 200 --record events.jsonl && patton replay events.jsonl
+  patton run --steps 40 --variant pin --timeline steps.json
 """
 
 
-class RunOptions(LayoutOptions):
+class RunOptions(LayoutOptions, CostOptions):
     """The values of the options of `patton run`, as the command receives them."""
 
     workload: Path | None
@@ -104,6 +107,7 @@ def _number(name: str, text: str) -> Decorator:
     "--eviction", type=click.Choice(EVICTIONS), default="pairs", show_default=True,
     help="Whole pairs, or blocks in the engine's own order.",
 )  # fmt: skip
+@cost_options()
 @click.option("--no-commit-zone", is_flag=True, help="Write partial blocks in place.")
 @click.option("--no-adoption", is_flag=True, help="Never fill on the pair of a hit.")
 @click.option("--no-o2", is_flag=True, help="Pairs of a whole Value Row Set.")
@@ -133,6 +137,8 @@ def run(
         _refuse_same_file(record, options["workload"])
     settings = run_settings(**options)
     session = Session.of(settings)
+    if options["timeline"] is not None:
+        options["timeline"].touch()  # a wrong path shows before the run, not after
     console = Console(stderr=True, highlight=False)
     with ExitStack() as stack:
         if record is not None:
@@ -143,6 +149,8 @@ def run(
         task = progress.add_task("serving", total=settings.steps)
         session.run(lambda steps: progress.update(task, completed=steps))
         results = _results(session, progress, effective_capacity=effective_capacity)
+        if session.costs is not None and options["timeline"] is not None:
+            session.costs.write_timeline(options["timeline"])
     if as_json:
         print_json(results)
     else:
@@ -188,6 +196,8 @@ def run_settings(**options: Unpack[RunOptions]) -> RunSettings:
         check=options["check"] or ("data" if model == "tiny" else "placement"),
         layers=options["layers"],
         validate=options["validate"],
+        costs=target_of(options),
+        timeline_steps=options["timeline_steps"] if options["timeline"] else 0,
         choice=options["choice"],
         adoption=not options["no_adoption"],
         commit_zone=not options["no_commit_zone"],
@@ -257,6 +267,8 @@ def _print(settings: RunSettings, results: dict[str, Any], console: Console) -> 
     for name, value in results.items():
         for label, shown in _rows(name, value):
             table.add_row(label, shown)
+    for label, shown in cost_rows(results):
+        table.add_row(label, shown)
     console.print(table)
     if results["bit_exact"]:
         console.print("every output equals the reference, bit for bit")
@@ -267,7 +279,7 @@ def _print(settings: RunSettings, results: dict[str, Any], console: Console) -> 
 def _rows(name: str, value: Any) -> list[tuple[str, str]]:
     """A result as lines of the table; what was not measured has none."""
     label = name.replace("_", " ")
-    if value is None or name == "bit_exact":
+    if value is None or name == "bit_exact" or name in RunCosts.KEYS:
         return []
     if isinstance(value, dict):
         return [row for key in value for row in _rows(f"{name}_{key}", value[key])]

@@ -14,8 +14,10 @@ from typing import Any, Literal, get_args
 import attrs
 
 from patton.device import ReferenceDevice
+from patton.device.aim.costs import Target
 from patton.engine.accounting import ValueRuns, ValueWriteActivations
 from patton.engine.checking import DataCheck
+from patton.engine.costs import RunCosts
 from patton.engine.requests import Request, StepRecord
 from patton.engine.serving import LoopSettings, ServingLoop, reference_hit_rate
 from patton.engine.validation import StreamCheck
@@ -40,7 +42,9 @@ class RunSettings:
     check: "data" executes every stream on the device and compares every output;
     "placement" only generates the streams, "lifecycle" not even those. layers: how many
     are executed (the layout always has all). choice, adoption, commit_zone: of the
-    runtime. validate: also prove every stream term by term.
+    runtime. validate: also prove every stream term by term. costs: on what to count
+    cycles and energy, None for not at all; timeline_steps: how many of the last steps
+    to keep for a picture of that.
     """
 
     workload: Workload
@@ -53,6 +57,8 @@ class RunSettings:
     adoption: bool = True
     commit_zone: bool = True
     validate: bool = False
+    costs: Target | None = None
+    timeline_steps: int = 0
 
     @property
     def executed_layers(self) -> int:
@@ -69,6 +75,7 @@ class Session:
     loop: ServingLoop
     data: DataCheck | None
     proof: StreamCheck | None
+    costs: RunCosts | None
     activations: ValueWriteActivations = attrs.field(factory=ValueWriteActivations)
     value_runs: ValueRuns = attrs.field(factory=ValueRuns)
     committed: int = 0
@@ -98,7 +105,10 @@ class Session:
             device = ReferenceDevice(layout.device)
             data = DataCheck(layout, device, settings.executed_layers)
         proof = StreamCheck.of(layout) if settings.validate else None
-        return cls(settings, runtime, loop, data, proof)
+        costs = None
+        if settings.costs is not None:
+            costs = RunCosts.of(layout, settings.costs, settings.timeline_steps)
+        return cls(settings, runtime, loop, data, proof, costs)
 
     @property
     def is_done(self) -> bool:
@@ -143,6 +153,8 @@ class Session:
             self.proof.run(placed, streams, self._running)
         if self.data is not None:
             self.data.run(placed, streams, self._running)
+        if self.costs is not None:
+            self.costs.add(streams)
 
     # --- results ------------------------------------------------------------------
 
@@ -214,6 +226,7 @@ class Session:
             },
             "sv_runs": self.value_runs.runs,
             "blocks_per_sv_run": self.value_runs.blocks_per_run,
+            **(self.costs.report() if self.costs else dict.fromkeys(RunCosts.KEYS)),
             "seconds": self.seconds,
         }
 
@@ -242,6 +255,9 @@ def step_of(record: StepRecord) -> Step:
 def _validate(settings: RunSettings) -> None:
     if settings.check not in CHECKS:
         raise ConfigError("run", "check", settings.check, " or ".join(CHECKS))
+    if settings.costs is not None and settings.check == "lifecycle":
+        accepted = "data or placement, where there are streams to time"
+        raise ConfigError("run", "check", settings.check, accepted)
     if settings.validate and settings.check == "lifecycle":
         accepted = "data or placement, where there are streams to validate"
         raise ConfigError("run", "check", settings.check, accepted)
