@@ -38,11 +38,11 @@ class Refinement(MachineRun):
     def of(cls, runtime: Runtime) -> Refinement:
         """The machine in the state of a runtime between two events.
 
-        Whether the copies of due commits are made is not to be seen; it is assumed.
+        That the copies which a plan asks for are made is assumed.
         """
         cells = abstraction(runtime.placements)
         slots = {(slot,): block for (block,), slot in cells["slot"].items()}
-        copied = {(block,): True for block in runtime.placements.due}
+        copied = {(block,): True for block in runtime.placements.copied}
         s = state_of(cells | {"block_in": slots, "copied": copied})
         tables = request_tables(runtime.placements)
         return cls(logic_of(runtime), s, tables, runtime=runtime)

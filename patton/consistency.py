@@ -101,6 +101,7 @@ def _check_slots(state: Placements) -> None:
         due = state.confirmed[block] == size
         _demand(f"commit of block {block} due", block in state.due, due)
     _demand("blocks due outside a slot", {*state.due} - {*used.values()}, set())
+    _demand("blocks copied and not due", {*state.copied} - {*state.due}, set())
 
 
 def _check_derived(state: Placements) -> None:
@@ -152,7 +153,8 @@ def snapshot(state: Placements) -> dict[str, Any]:
         "bound": blocks,
         "epochs": {str(b): e for b, e in enumerate(state.epoch) if e},
         "last_release": {str(p): s for p, s in enumerate(state.pool.last_release) if s},
-        "due": [[block, *due] for block, due in sorted(state.due.items())],
+        "due": [[block, *due] for block, due in state.due.items()],
+        "copied": [list(row) for row in state.copied.items()],
         "owed": [list(row) for row in state.owed],
     }
 
@@ -230,6 +232,7 @@ def _filled(state: Placements, data: dict[str, Any]) -> Placements:
     for pair, step in data["last_release"].items():
         anew.pool.last_release[int(pair)] = step
     anew.due = {block: (request, position) for block, request, position in data["due"]}
+    anew.copied = dict(data["copied"])
     anew.owed = [(request, block) for request, block in data["owed"]]
     anew.derive()
     return anew

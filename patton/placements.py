@@ -37,8 +37,9 @@ class Placements:
     """Granule, slot, levels, references and binder of blocks; tables of requests.
 
     sealed: the step in which a block was first shared or cached. due: blocks in a slot
-    that are full and confirmed, with (request, position of token 0). owed: shares of
-    this step whose block is not full yet.
+    that are full and confirmed, with (request, position of token 0); copied: the first
+    step whose plan copies them as they are. sealing: blocks sealed in this step. owed:
+    shares of this step whose block is not full yet.
     """
 
     layout: Layout
@@ -57,6 +58,8 @@ class Placements:
     block_at: list[int]  # granule -> block
     requests: dict[Request, RequestState] = attrs.field(factory=dict)
     due: dict[int, tuple[Request, int]] = attrs.field(factory=dict)
+    copied: dict[int, int] = attrs.field(factory=dict)
+    sealing: list[int] = attrs.field(factory=list)
     owed: list[tuple[Request, int]] = attrs.field(factory=list)
     step: int = 0
     adopted: int = 0
@@ -147,6 +150,7 @@ class Placements:
         assert self.journal is not None
         self.journal.put_back(self.requests)
         self.due, self.owed = self.journal.due, self.journal.owed
+        self.copied = self.journal.copied
         self.adopted = self.journal.adopted
         self.releases = self.journal.releases
         self.derive()
@@ -164,6 +168,7 @@ class Placements:
         )
         self.zone = CommitZone.of(self.layout.stripes, self.layout.slots)
         self.block_at = [UNBOUND] * self.layout.granules
+        self.sealing = [b for b in bound if self.sealed[b] == self.step]
         for block in bound:
             self.block_at[self.granule[block]] = block
             if self.slot[block] >= 0:
@@ -254,11 +259,24 @@ class Placements:
         if not self.references[block]:
             self.pool.reference(self.pair_of(block))
         self.references[block] += 1
-        self.sealed[block] = min(self.sealed[block], self.step)
+        self._seal(block)
         state.blocks.append(block)
         state.shared.add(block)
         state.tokens += self.layout.block_tokens
         state.confirmed = state.tokens
+
+    def _seal(self, block: int) -> None:
+        """Others may read the block from now on, or may have."""
+        if self.sealed[block] == NEVER:
+            self.sealed[block] = self.step
+            self.sealing.append(block)
+
+    def close_seals(self) -> None:
+        """At the end of a step a partial block, whose sharers left, is unsealed."""
+        for block in self.sealing:
+            if self.written[block] < self.layout.block_tokens:
+                self.sealed[block] = NEVER
+        self.sealing.clear()
 
     def release(self, request: Request, block: int) -> None:
         """Give up one block of a running request's table."""
@@ -314,6 +332,7 @@ class Placements:
 
     def note_due(self, block: int, request: Request, position: int) -> None:
         """A block in a slot is due for its commit once it is full and confirmed."""
+        self.copied.pop(block, None)
         if self.slot[block] < 0:
             return
         if self.confirmed[block] == self.layout.block_tokens:
@@ -327,7 +346,9 @@ class Placements:
         if self.binder[block] is state:
             self.binder[block] = None
         self.references[block] -= 1
-        self.sealed[block] = min(self.sealed[block], self.step)
+        self._seal(block)
+        if self.owed:
+            self.owed = [o for o in self.owed if o != (state.id, block)]
         if self.references[block]:
             return
         pair = self.pair_of(block)
@@ -346,6 +367,7 @@ class Placements:
         if self.slot[block] >= 0:
             self.zone.give_back(self.slot[block])
             self.due.pop(block, None)
+            self.copied.pop(block, None)
         self.block_at[granule] = UNBOUND
         self.granule[block] = UNBOUND
         self.slot[block] = FRESH

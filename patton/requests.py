@@ -49,6 +49,7 @@ class Journal:
     epoch: list[int]
     binder: list[RequestState | None]
     due: dict[int, tuple[Request, int]]
+    copied: dict[int, int]
     owed: list[tuple[Request, int]]
     adopted: int
     releases: int

@@ -53,6 +53,7 @@ class Runtime:
     layout: Layout
     placements: Placements
     observer: Observer | None = None
+    _events: int = 0
 
     @classmethod
     def of(
@@ -142,35 +143,39 @@ class Runtime:
     def commit(self, block: int) -> None:
         """Publish the O1V of a copied block and free its slot (Paper 4.4).
 
-        Raises BlockRangeError, BlockStateError (not a full, confirmed block in a slot).
+        Raises BlockRangeError, BlockStateError (not a full, confirmed block in a slot,
+        or none that a plan has copied as it is).
         """
         state = self.placements
         state.in_range(block)
-        if block not in state.due:
-            accepted = "a full, confirmed block in a slot"
+        if block not in state.copied:
+            accepted = "a full, confirmed block in a slot that a plan has copied"
             raise BlockStateError("commit", block, state.describe(block), accepted)
         self._publish(block)
 
     def publish(self, plan: StepPlan) -> None:
         """Publish all commits of a plan whose copies are done, after its last layer.
 
-        A commit whose block ended or was bound anew meanwhile is passed over. One that
-        is never published comes again in the next plan: an interrupted step can be
-        repeated, or abandoned.
+        A commit whose block ended, was bound anew or written again meanwhile is passed
+        over. One that is never published comes again in the next plan: an interrupted
+        step can be repeated, or abandoned.
         """
         state = self.placements
         for commit in plan.commits:
-            if commit.block in state.due and state.epoch[commit.block] == commit.epoch:
+            since = state.copied.get(commit.block)
+            current = state.epoch[commit.block] == commit.epoch
+            if current and since is not None and since <= plan.step:
                 self._publish(commit.block)
 
     def _publish(self, block: int) -> None:
         state = self.placements
-        del state.due[block]
+        del state.due[block], state.copied[block]
         state.zone.give_back(state.slot[block])
         state.slot[block] = NO_SLOT
         self._note("commit", block)
 
     def _note(self, event: str, *arguments: Any) -> None:
+        self._events += 1
         if self.observer is not None:
             self.observer(event, arguments)
 
@@ -199,7 +204,10 @@ class Runtime:
         rows = carry_out(state, writes, step.drafts or {})
         commits = [self._commit_of(block) for block in state.due]
         number = state.step
+        for block in state.due:
+            state.copied.setdefault(block, number)
         state.owed.clear()
+        state.close_seals()
         state.step += 1
         self._note("step", step)
         return StepPlan(
@@ -207,8 +215,9 @@ class Runtime:
             number,
             rows,
             commits,
-            step.reads,
-            step.readbacks,
+            tuple(step.reads),
+            tuple(step.readbacks),
+            self._events,
             self._take_tables,
         )
 
@@ -220,6 +229,7 @@ class Runtime:
             state.epoch,
             state.binder,
             dict(state.due),
+            dict(state.copied),
             list(state.owed),
             state.adopted,
             state.releases,
@@ -250,14 +260,14 @@ class Runtime:
         return Commit(block, state.epoch[block], granule, slot, request, position)
 
     def _take_tables(self, plan: StepPlan, requests: tuple[Request, ...]) -> Tables:
-        """Block tables of the plan's readers, while its step is the newest."""
+        """Block tables of the plan's readers, before anything else happens."""
         state = self.placements
-        if state.step != plan.step + 1:
-            raise StepOrderError(plan.step, state.step - 1)
         bindings = [row[:2] for row in plan.rows] + [c[:2] for c in plan.commits]
         for block, epoch in bindings:
             if state.epoch[block] != epoch:
                 raise StaleBindingError(block, epoch, state.epoch[block])
+        if self._events != plan.events:
+            raise StepOrderError(plan.step, state.step)
         readers = {request for request, _, _ in (*plan.reads, *plan.readbacks)}
         empty = np.empty(0, np.int32)
         tables = [
@@ -268,9 +278,10 @@ class Runtime:
         np.cumsum([len(table) for table in tables], out=ptr[1:])
         blocks = np.concatenate([empty, *tables])
         granule = np.frombuffer(state.granule, np.int32)[blocks].astype(np.int64)
-        granule[blocks == RELEASED] = RELEASED
         slot = np.frombuffer(state.slot, np.int32)[blocks].astype(np.int64)
         opened = np.frombuffer(state.written, np.int32)[blocks].astype(np.int64)
+        released = blocks == RELEASED
+        granule[released], slot[released], opened[released] = RELEASED, NO_SLOT, 0
         return Tables(ptr, granule, np.maximum(slot, NO_SLOT), opened)
 
     # --- questions ----------------------------------------------------------------

@@ -37,11 +37,13 @@ def check_writes(state: Placements, step: Step, ends: Ends) -> list[Write]:
             raise _write_refusal(state, request, start, count)
         while True:  # from the last block back to the first, mostly the same
             block, base = blocks[index], index * size
-            if block < 0 or binder[block] is not writer or sealed[block] < now:
-                raise _shared_refusal(state, writer, index, max(start, base))
+            if block < 0 or binder[block] is not writer or sealed[block] <= now:
+                _check_sealed(state, writer, index, start, end)
             if base <= start:
                 break
             index -= 1
+        if end < writer.tokens:
+            _check_beyond(state, writer, end)
         writes.append((writer, block, start - base, start, end))
         ends[request] = end
     if len(ends) != len(writes):
@@ -62,6 +64,31 @@ def _check_drafts(step: Step) -> None:
             raise RequestError("write", request, f"{drafts} drafts", accepted)
 
 
+def _check_sealed(
+    state: Placements, writer: RequestState, index: int, start: int, end: int
+) -> None:
+    """A block shared in this step may still be written, if it is full afterwards.
+
+    Whether one that was partial gets filled is for `check_shares` to see.
+    """
+    size = state.layout.block_tokens
+    block, base = writer.blocks[index], index * size
+    if block != RELEASED and state.binder[block] is writer:
+        unread = state.references[block] == 1 or state.written[block] < size
+        if state.sealed[block] == state.step and (unread or end >= base + size):
+            return
+    raise _shared_refusal(state, writer, index, max(start, base))
+
+
+def _check_beyond(state: Placements, writer: RequestState, end: int) -> None:
+    """A rewrite that ends earlier takes nothing from others that read what follows."""
+    size = state.layout.block_tokens
+    for index in range(-(-end // size), -(-writer.tokens // size)):
+        block = writer.blocks[index]
+        if block != RELEASED and state.sealed[block] <= state.step:
+            _check_sealed(state, writer, index, end, end)
+
+
 def check_shares(state: Placements, writes: Sequence[Write]) -> None:
     """Blocks shared while partial are full by the end of the step.
 
@@ -71,15 +98,14 @@ def check_shares(state: Placements, writes: Sequence[Write]) -> None:
     """
     size = state.layout.block_tokens
     for request, block in state.owed:
-        filled = state.confirmed[block]
+        filled = state.written[block]
         for writer, _, _, start, end in writes:
             if writer is state.binder[block]:
                 base = writer.blocks.index(block) * size
                 if start <= base + filled:
                     filled = max(filled, min(end - base, size))
-        sharer = state.requests.get(request)
-        if filled < size and sharer is not None:
-            position = sharer.blocks.index(block) * size + filled
+        if filled < size:
+            position = state.requests[request].blocks.index(block) * size + filled
             raise UnwrittenReadError(request, position, block, state.step, filled)
 
 

@@ -107,3 +107,4 @@ def _forget_beyond(state: Placements, writer: RequestState, end: int) -> None:
         if block != RELEASED:
             state.written[block] = state.confirmed[block] = 0
             state.due.pop(block, None)
+            state.copied.pop(block, None)

@@ -156,8 +156,8 @@ class StepPlan:
     """The outcome of one applied step: what to write, commit and read, and where.
 
     step: its number. rows (see `segments`) and commits carry placements; the tables
-    of the readers are taken down by `place`, which an asynchronous engine calls before
-    it applies its next step.
+    of the readers are taken down by `place`, which is called before anything else
+    happens to the runtime; events is how many had happened to it.
     """
 
     layout: Layout
@@ -166,6 +166,7 @@ class StepPlan:
     commits: list[Commit]
     reads: Sequence[tuple[Request, int, int]]
     readbacks: Sequence[tuple[Request, int, int]]
+    events: int
     _take_tables: Callable[[StepPlan, tuple[Request, ...]], Tables]
     _placed: PlacedStep | None = None
 
@@ -177,8 +178,8 @@ class StepPlan:
     def place(self) -> PlacedStep:
         """The placements of this step as arrays; taken once, then kept.
 
-        Raises StepOrderError when the runtime has gone on to another step, and
-        StaleBindingError when a block of the plan was bound anew since.
+        Raises StaleBindingError when a block of the plan was bound anew since, and
+        StepOrderError when anything else has happened to the runtime.
         """
         if self._placed is None:
             self._placed = self._place()

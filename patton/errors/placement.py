@@ -105,12 +105,18 @@ class RequestError(PlacementError):
 
 @attrs.define
 class StepOrderError(PlacementError):
-    """Work of one step used in another."""
+    """Placements of a step, asked for after the runtime had gone on.
 
-    template: ClassVar[str] = "step {step} where step {expected} is due"
+    current: the step that the runtime is at.
+    """
+
+    template: ClassVar[str] = (
+        "placements of step {step} are asked for too late, the runtime went on (it is "
+        "at step {current}); accepted: StepPlan.place() right after apply_step()"
+    )
 
     step: int
-    expected: int
+    current: int
 
 
 @attrs.define

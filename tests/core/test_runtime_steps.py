@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from patton.errors import (
+    BlockStateError,
     RequestError,
     SharedBlockError,
     StaleBindingError,
@@ -121,3 +122,99 @@ def test_a_plan_whose_block_was_bound_anew_is_stale() -> None:
     runtime.bind(2, 0)
     with pytest.raises(StaleBindingError):
         plan.place()
+
+
+def test_a_sharer_that_leaves_in_its_step_leaves_nothing_behind() -> None:
+    """The partial block is neither owed to it nor sealed, and may be written on."""
+    runtime = llama()
+    start(runtime, 1, [0], 4)
+    runtime.share(2, 0)
+    runtime.release(2, 0)
+    runtime.apply_step(Step(finishes=[2], writes=[(1, 4, 1)]))
+    runtime.write(1, 5, 1)
+
+    assert place(runtime, 0).written == 6
+    runtime.check()
+
+
+def test_a_block_is_not_shortened_in_the_step_that_shares_it() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 16)
+    step = Step(grants=[(2, [0], [1])], writes=[(1, 10, 2), (2, 16, 1)])
+    with pytest.raises(SharedBlockError):
+        runtime.apply_step(step)
+
+
+def test_a_shared_block_may_be_written_anew_to_its_end_in_that_step() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 16)
+    step = Step(grants=[(2, [0], [1])], writes=[(1, 10, 6), (2, 16, 1)])
+    runtime.apply_step(step)
+
+    assert place(runtime, 0).written == 16
+
+
+def test_a_rewrite_that_ends_earlier_takes_no_shared_block() -> None:
+    runtime = llama()
+    start(runtime, 1, [0, 1], 32)
+    runtime.apply_step(Step(grants=[(2, [1], [3])], writes=[(2, 16, 1)]))
+    with pytest.raises(SharedBlockError):
+        runtime.write(1, 5, 2)
+
+
+def test_a_block_full_of_drafts_may_be_shared() -> None:
+    runtime = llama()
+    step = Step(grants=[(1, [], [0])], writes=[(1, 0, 10)], drafts={1: 2})
+    runtime.apply_step(step)
+    step = Step(grants=[(2, [0], [1])], writes=[(1, 10, 6), (2, 16, 1)])
+    runtime.apply_step(step)
+
+    assert place(runtime, 0).references == 2
+
+
+def test_nothing_is_published_that_no_plan_has_copied() -> None:
+    runtime = llama()
+    step = Step(grants=[(1, [], [0])], writes=[(1, 0, 16)], drafts={1: 1})
+    runtime.apply_step(step)
+    runtime.confirm(1, 16)
+    with pytest.raises(BlockStateError):
+        runtime.commit(0)
+    runtime.publish(runtime.apply_step(Step()))
+
+    assert place(runtime, 0).slot is None
+
+
+def test_a_copy_older_than_the_last_write_is_not_published() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 15)
+    old = runtime.write(1, 15, 1)
+    runtime.apply_step(Step(writes=[(1, 15, 1)], drafts={1: 1}))
+    runtime.confirm(1, 16)
+    runtime.publish(old)
+    assert place(runtime, 0).slot == 0
+    plan = runtime.apply_step(Step())
+    runtime.publish(old)
+    assert place(runtime, 0).slot == 0
+    runtime.publish(plan)
+
+    assert place(runtime, 0).slot is None
+
+
+def test_placements_are_taken_before_anything_else_happens() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 15)
+    plan = runtime.apply_step(Step(writes=[(1, 15, 1)], reads=[(1, 0, 16)]))
+    runtime.publish(plan)
+    with pytest.raises(StepOrderError):
+        plan.place()
+
+
+def test_a_block_given_up_has_no_place_in_the_tables() -> None:
+    runtime = llama()
+    start(runtime, 1, [0, 1], 20)
+    runtime.release(1, 0)
+    tables = runtime.apply_step(Step(reads=[(1, 16, 20)])).place().tables
+
+    assert [[-1, 1], [-1, 0], [0, 4]] == [
+        list(column) for column in (tables.granule, tables.slot, tables.opened)
+    ]

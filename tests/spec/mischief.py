@@ -166,7 +166,7 @@ class Mischief:
         self.outcomes[name] += 1
         if plan is not None:
             self.refinement.check_plan(arguments[0], plan)
+            self.refinement.check_placed(plan)
             if self.plans and self.chance(0.3):
                 self.runtime.publish(self.plans[-1])
-            self.refinement.check_placed(plan)
         return plan

@@ -184,10 +184,6 @@ def test_a_refusal_that_left_a_trace_is_reported() -> None:
         check_refusal(refinement, "bind", (1, 0))
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="the runtime differs from layout 4 where blocks are shared and rewritten",
-)
 def test_runtime_and_machine_agree_on_events_that_make_little_sense() -> None:
     """What one carries out the other allows; what one refuses the other refuses."""
     outcomes: Counter[str] = Counter()
