@@ -86,12 +86,12 @@ def with_lanes(
     return edited(stream, at, lanes=change(lanes)) if change(lanes) != lanes else None
 
 
-@plant("lane left out", {Phase.VALUE_WRITE, Phase.COMMIT}, LOST, protocol=True)
+@plant("lane left out", {Phase.VALUE_WRITE, Phase.COMMIT}, LOST)
 def _(rng: np.random.Generator, moment: Moment) -> CommandStream | None:
     return with_lanes(rng, moment, lambda lanes: lanes & (lanes - 1))
 
 
-@plant("one lane more", {Phase.VALUE_WRITE}, {Fault.FOREIGN}, protocol=True)
+@plant("one lane more", {Phase.VALUE_WRITE}, {Fault.FOREIGN})
 def _(rng: np.random.Generator, moment: Moment) -> CommandStream | None:
     full = 2**moment.stream.frame.lanes - 1
     return with_lanes(
@@ -143,7 +143,7 @@ def _(rng: np.random.Generator, moment: Moment) -> CommandStream | None:
     return with_fill(rng, moment, False)
 
 
-@plant("next token written", WRITES, {Fault.FOREIGN}, protocol=True)
+@plant("next token written", WRITES, {Fault.FOREIGN})
 def _(rng: np.random.Generator, moment: Moment) -> CommandStream | None:
     stream = moment.stream
     at = some(rng, stream, Op.WR)
@@ -212,7 +212,7 @@ def _(rng: np.random.Generator, moment: Moment) -> CommandStream | None:
     return edited(moment.stream, at, reference=reference)
 
 
-@plant("copy to a wrong bank", {Phase.COMMIT}, PLACES, protocol=True)
+@plant("copy to a wrong bank", {Phase.COMMIT}, PLACES)
 def _(rng: np.random.Generator, moment: Moment) -> CommandStream | None:
     stream = opened_wide(moment.stream)
     at = some(rng, stream, Op.WRCP)

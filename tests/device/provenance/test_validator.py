@@ -190,6 +190,19 @@ def test_terms_are_compared(found: list[Term], fault: Fault | None) -> None:
     assert (finding.fault if finding else None) == fault
 
 
+@pytest.mark.parametrize("lane", [0, 1])
+def test_lanes_under_zero_are_compared(lane: int) -> None:
+    """They add nothing, but the place must hold what the step put there."""
+    due = [*RIGHT, term(60, None), term(FILLED, None)]
+    found = list(due)
+    found[len(RIGHT) + lane] = due[len(RIGHT) + 1 - lane]
+    finding = compare(found, due)
+
+    assert compare(due, due) is None
+    assert finding is not None
+    assert finding.fault == (Fault.ZERO, Fault.FOREIGN)[lane]
+
+
 # --- the tags are read, not believed --------------------------------------------------
 
 
@@ -233,6 +246,18 @@ def faults_of(
     except ValidationError as error:
         return {error.fault: error}
     return {}
+
+
+@pytest.mark.parametrize("phase", [*sorted(VECTORS), Phase.READ_KEY])
+def test_a_reading_stream_that_stops_changes_nothing(phase: Phase) -> None:
+    moment = moments_of(phase)[0]
+    validator = fork(moment.validator)
+    validator.interrupt(moment.placed, moment.stream, 3)
+
+    assert np.array_equal(validator.memory._tags, moment.validator.memory._tags)
+    assert validator.streams == moment.validator.streams
+    validator.check(moment.placed, moment.stream)
+    assert validator.streams == moment.validator.streams + 1
 
 
 # --- what is wrong before any stream --------------------------------------------------
