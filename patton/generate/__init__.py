@@ -11,13 +11,18 @@ from patton.commands import CommandStream
 from patton.config import CommitWay
 from patton.generate.commits import commit_stream
 from patton.generate.readback import readback_streams
+from patton.generate.schedule import PAPER, Order, Schedule, best_schedule
 from patton.generate.scores import score_stream
 from patton.generate.values import partial_stream, value_stream
 from patton.generate.writes import key_writes, value_writes
 from patton.steps import PlacedStep
 
 __all__ = [
+    "PAPER",
+    "Order",
+    "Schedule",
     "StepStreams",
+    "best_schedule",
     "commit_stream",
     "generate_step",
     "key_writes",
@@ -52,17 +57,23 @@ class StepStreams:
 
 
 def generate_step(
-    placed: PlacedStep, *, commit_way: CommitWay | None = None
+    placed: PlacedStep,
+    *,
+    commit_way: CommitWay | None = None,
+    schedule: Schedule = PAPER,
 ) -> StepStreams:
-    """All streams of a step; commit_way as in `commit_stream`."""
+    """All streams of a step; commit_way as in `commit_stream`.
+
+    schedule: the paper's, or for instance `best_schedule` of the device.
+    """
     read_key, read_value = readback_streams(placed)
     return StepStreams(
-        key_write=key_writes(placed),
-        value_write=value_writes(placed),
+        key_write=key_writes(placed, schedule),
+        value_write=value_writes(placed, schedule),
         read_key=read_key,
         read_value=read_value,
-        qk=score_stream(placed),
-        sv=value_stream(placed),
-        partial=partial_stream(placed),
-        commit=commit_stream(placed, commit_way),
+        qk=score_stream(placed, schedule),
+        sv=value_stream(placed, schedule),
+        partial=partial_stream(placed, schedule),
+        commit=commit_stream(placed, commit_way, schedule),
     )

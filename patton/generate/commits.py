@@ -24,7 +24,8 @@ from patton.generate.rectangles import (
     value_axes,
     value_rectangles,
 )
-from patton.generate.writes import WRITE_COLUMNS
+from patton.generate.schedule import PAPER, Schedule
+from patton.generate.writes import WRITE_COLUMNS, scheduled
 from patton.layout import Layout
 from patton.steps import Ints, PlacedStep
 
@@ -32,18 +33,19 @@ Row = tuple[int, ...]
 
 
 def commit_stream(
-    placed: PlacedStep, way: CommitWay | None = None
+    placed: PlacedStep, way: CommitWay | None = None, schedule: Schedule = PAPER
 ) -> CommandStream | None:
     """The stream that commits the step's full blocks; None if there are none.
 
     way: "host" (which still has the values), "read-back" (by this stream itself) or
-    "global-buffer" (inside the device); by default the device's own. Slot rows are read
-    once each, and destination rows are visited once each, in the last way once for
-    every slot row and as many banks as the buffer holds. Raises DeviceConfigError if
-    copies on the device keep their column.
+    "global-buffer" (inside the device); by default the schedule's, else the device's.
+    Slot rows are read once each, and destination rows are visited once each, in the
+    last way once for every slot row and as many banks as the buffer holds. The
+    schedule's order of writes is followed where the host has the values. Raises
+    DeviceConfigError if copies on the device keep their column.
     """
     layout, commits = placed.layout, _commits(placed)
-    way = way or layout.device.commit_way
+    way = way or schedule.commit_way or layout.device.commit_way
     if not len(commits.granule):
         return None
     if way == "global-buffer":
@@ -52,6 +54,8 @@ def commit_stream(
     source = value_rectangles(layout, commits)
     home = attrs.evolve(commits, slot=np.full_like(commits.slot, NO_SLOT))
     target = value_rectangles(layout, home)
+    if way == "host":
+        target = scheduled(target, schedule)
     reads = None
     if way == "read-back":
         order = source.row_order()
@@ -59,8 +63,8 @@ def commit_stream(
         ordinal = np.zeros_like(bursts)
         ordinal[order] = offsets(bursts[order])[:-1]
         reads = row_entries(layout, source[order], Op.RD, WRITE_COLUMNS)
-        target = attrs.evolve(target, reference=ordinal)
-    entries = row_entries(layout, target[target.row_order()], Op.WR, WRITE_COLUMNS)
+        target = attrs.evolve(target, reference=ordinal).by_row()
+    entries = row_entries(layout, target, Op.WR, WRITE_COLUMNS)
     if reads is not None:
         entries = reads.followed_by(entries)
     return entries.stream(

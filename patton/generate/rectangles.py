@@ -16,7 +16,14 @@ from patton.addresses import key_address, slot_address, value_address
 from patton.commands import Axes, Op, Strides, Tokens
 from patton.commit_zone import NO_SLOT
 from patton.generate.assembly import Entries, first_elements, frame_of, token_places
-from patton.generate.ragged import changes, merged, numbers, offsets, ranges
+from patton.generate.ragged import (
+    changes,
+    merged,
+    numbers,
+    offsets,
+    owners,
+    ranges,
+)
 from patton.layout import Layout
 from patton.steps import Ints
 
@@ -78,6 +85,18 @@ class Rectangles:
     def by_row(self) -> Rectangles:
         """The same in `row_order`."""
         return self[self.row_order()]
+
+    def bank_by_bank(self) -> Rectangles:
+        """Values in pieces of one bank each, a visit's banks one after another."""
+        visits = changes(self.batch, self.row, self.channel)
+        owner, bank = owners(self.banks), ranges(self.bank, self.banks)
+        pieces = attrs.evolve(
+            self[owner],
+            bank=bank,
+            banks=np.ones_like(bank),
+            element=self.element[owner] + bank - self.bank[owner],
+        )
+        return pieces[np.lexsort((bank, numbers(visits, len(self.row))[owner]))]
 
 
 def key_axes(layout: Layout) -> Axes:

@@ -1,8 +1,8 @@
 """QK: every query times the Keys it sees (Paper 4.3, layout 5).
 
-Order: request, Key row, query token, query head. A row is opened once per request, in
-the channels that are used; the query is loaded at the bursts of the Keys there; then
-channel by channel, Keys in ascending order.
+The paper's order: request, Key row, query token, query head. A row is opened once per
+request, in the channels that are used; the query is loaded at the bursts of the Keys
+there; then channel by channel, Keys in ascending order. Other orders: `batches`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numpy as np
 from patton.addresses import key_address
 from patton.commands import CommandStream, Loads, Phase, Queries, ResultTable
 from patton.generate.assembly import frame_of
+from patton.generate.batches import order_products
+from patton.generate.passes import Products
 from patton.generate.ragged import (
     changes,
     distinct,
@@ -22,43 +24,66 @@ from patton.generate.ragged import (
     ranges,
     sorting,
 )
+from patton.generate.schedule import PAPER, PAPER_ORDER, Order, Schedule
 from patton.generate.seen import Blocks, Seen, query_reads, see, table_blocks
 from patton.generate.vectors import BufferLoads, Units, Visits, Work, assemble
 from patton.layout import Layout
 from patton.steps import Ints, PlacedStep
 
 
-def score_stream(placed: PlacedStep) -> CommandStream | None:
+def score_stream(
+    placed: PlacedStep, schedule: Schedule = PAPER
+) -> CommandStream | None:
     """The QK stream of a step; None if no query sees a written token.
 
     A unit is one group of as many tokens of a block as there are banks; groups in which
     a query sees nothing are left out for it.
     """
-    layout, reads = placed.layout, query_reads(placed)
+    layout, reads, order = placed.layout, query_reads(placed), schedule.qk
+    is_paper = order == PAPER_ORDER
     blocks, token = _token_groups(layout, table_blocks(placed, reads))
     at = key_address(layout.map, 0, 0, blocks.granule, token, 0)
-    order = sorting(_order_key(layout, blocks.request, at.row, at.channel, at.burst))
-    blocks = blocks[order]
-    channel, row, burst = at.channel[order], at.row[order], at.burst[order]
-    groups = changes(blocks.request, row)
-    seen = see(reads, groups, blocks.request, blocks.position, blocks.opened)
+    places = sorting(_order_key(layout, blocks.request, at.row, at.channel, at.burst))
+    blocks = blocks[places]
+    channel, row, burst = at.channel[places], at.row[places], at.burst[places]
+    # Elsewhere than in the paper's order a segment is a query with all of its rows.
+    keys = (blocks.request, row) if is_paper else (blocks.request,)
+    seen = see(reads, changes(*keys), blocks.request, blocks.position, blocks.opened)
     if not len(seen.segment):
         return None
     channel, row, burst = channel[seen.index], row[seen.index], burst[seen.index]
-    work = _work(layout, seen, channel, row, burst)
     results = ResultTable(
         query=seen.segment_read[seen.segment],
         origin=blocks.position[seen.index],
-        channel_stride=0,
+        channel_stride=0 if is_paper else layout.block_tokens,
         bank_stride=1,
     )
-    entries = assemble(work, frame_of(layout), layout.device.result_registers)
+    units, frame = _units(layout, seen, channel, row, burst), frame_of(layout)
+    registers = schedule.registers_of(layout.device.result_registers)
+    if is_paper:
+        entries = assemble(_work(layout, seen, units), frame, registers)
+    else:
+        products = _products(layout, seen, units, order)
+        entries = order_products(products, results, frame, order, registers)
     return entries.stream(
         placed,
         Phase.QK,
         loads=_loads(layout, len(reads.request)),
         results=results,
         queries=Queries(reads.request, reads.start, reads.end),
+    )
+
+
+def _products(layout: Layout, seen: Seen, units: Units, order: Order) -> Products:
+    """One span for all requests that may share rows, else one for each."""
+    segments = len(seen.segment_read)
+    apart = order.requests == "apart"
+    return Products(
+        units=units,
+        span=seen.segment_group if apart else np.zeros(segments, np.int64),
+        pattern=seen.segment_read,
+        load_channel=np.zeros(segments, np.int64),
+        load_channels=layout.channels_per_head,
     )
 
 
@@ -84,30 +109,34 @@ def _order_key(
     return (request * layout.rows_per_plane + row) * span + place
 
 
-def _work(layout: Layout, seen: Seen, channel: Ints, row: Ints, burst: Ints) -> Work:
+def _units(layout: Layout, seen: Seen, channel: Ints, row: Ints, burst: Ints) -> Units:
     size = len(seen.segment)
-    ptr = np.append(changes(seen.segment), size)
-    counts = np.diff(ptr)
+    return Units(
+        ptr=np.append(changes(seen.segment), size),
+        channel=channel,
+        channels=1,
+        row=row,
+        runs=np.arange(size + 1),
+        burst=burst,
+        count=layout.key_bursts,
+    )
+
+
+def _work(layout: Layout, seen: Seen, units: Units) -> Work:
+    counts = np.diff(units.ptr)
     visits = changes(seen.segment_group)
     segment_visit = numbers(visits, len(counts))
-    channels, used = layout.channels_per_head, segment_visit.repeat(counts)
+    channel, channels = units.channel, layout.channels_per_head
+    used = segment_visit.repeat(counts)
     pairs = distinct(used, channel, len(visits), channels)
     acts = merged(*pairs, 1, channels)
-    first_units = ptr[visits]
+    row = units.row[units.ptr[visits]][acts.group]
     return Work(
-        visits=Visits(acts.group, acts.first, acts.count, row[first_units][acts.group]),
+        visits=Visits(acts.group, acts.first, acts.count, row),
         segment_visit=segment_visit,
         pattern=seen.segment_read,
-        loads=_buffer_loads(layout, seen.segment, channel, burst, len(counts)),
-        units=Units(
-            ptr=ptr,
-            channel=channel,
-            channels=1,
-            row=row,
-            runs=np.arange(size + 1),
-            burst=burst,
-            count=layout.key_bursts,
-        ),
+        loads=_buffer_loads(layout, seen.segment, channel, units.burst, len(counts)),
+        units=units,
     )
 
 

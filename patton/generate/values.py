@@ -13,7 +13,14 @@ import numpy as np
 
 from patton.addresses import slot_address, value_address
 from patton.commands import CommandStream, Loads, Phase, Queries, ResultTable
-from patton.generate.assembly import first_elements, frame_of, token_places
+from patton.generate.assembly import (
+    Entries,
+    first_elements,
+    frame_of,
+    token_places,
+)
+from patton.generate.batches import order_products
+from patton.generate.passes import Products
 from patton.generate.ragged import (
     changes,
     lengths,
@@ -24,44 +31,60 @@ from patton.generate.ragged import (
     ranges,
     sorting,
 )
+from patton.generate.schedule import PAPER, PAPER_ORDER, Schedule
 from patton.generate.seen import Seen, home_blocks, query_reads, see, slot_blocks
 from patton.generate.vectors import BufferLoads, Units, Visits, Work, assemble
 from patton.layout import Layout
 from patton.steps import Ints, PlacedStep
 
 
-def value_stream(placed: PlacedStep) -> CommandStream | None:
+def value_stream(
+    placed: PlacedStep, schedule: Schedule = PAPER
+) -> CommandStream | None:
     """The SV stream of a step: blocks in their O1V; None if no query sees any.
 
-    Order: request, row set and stripe, row, query token, query head. Only bursts with a
-    token that is written and seen are loaded and multiplied. Where a single vector
-    visits a row set, the rows after the first find it still loaded.
+    The paper's order: request, row set and stripe, row, query token, query head. Only
+    bursts with a token that is written and seen are loaded and multiplied. Where a
+    single vector visits a row set, the rows after the first find it still loaded.
     """
-    layout, reads = placed.layout, query_reads(placed)
+    layout, reads, order = placed.layout, query_reads(placed), schedule.sv
     blocks = home_blocks(placed, reads)
     at = value_address(layout.map, 0, 0, blocks.granule, 0, 0)
-    visit = blocks.request * layout.rows_per_plane + at.row
-    visit = visit * layout.channels_per_head + at.channel
-    order = sorting(visit * layout.device.bursts_per_row + at.burst)
-    blocks = blocks[order]
-    groups = changes(visit[order])
+    row_set = at.row * layout.channels_per_head + at.channel
+    request, sets = blocks.request, layout.rows_per_plane * layout.channels_per_head
+    visit = request * sets + row_set
+    if order.requests == "together":
+        visit = row_set * len(placed.requests) + request
+    places = sorting(visit * layout.device.bursts_per_row + at.burst)
+    blocks = blocks[places]
+    groups = changes(visit[places])
     seen = see(reads, groups, blocks.request, blocks.position, blocks.opened)
     if not len(seen.segment):
         return None
-    burst, position = at.burst[order][seen.index], blocks.position[seen.index]
+    burst, position = at.burst[places][seen.index], blocks.position[seen.index]
     parts = _parts(layout, seen, burst, position)
     first_blocks = groups[seen.segment_group]
-    granule, channel = blocks.granule[first_blocks], at.channel[order][first_blocks]
-    work, results = _row_set_work(layout, seen, parts, granule, channel)
-    return _stream(placed, Phase.SV, work, _weights(layout, seen, parts), results)
+    granule, channel = blocks.granule[first_blocks], at.channel[places][first_blocks]
+    if order == PAPER_ORDER:
+        work, results = _row_set_work(layout, seen, parts, granule, channel)
+        entries = _assembled(placed, schedule, work)
+    else:
+        products, results = _row_set_products(layout, seen, parts, granule, channel)
+        if order.requests == "together":
+            span = changes(row_set[places][first_blocks])
+            products = attrs.evolve(products, span=numbers(span, len(granule)))
+        entries = _ordered(placed, schedule, products, results)
+    return _stream(placed, Phase.SV, entries, _weights(layout, seen, parts), results)
 
 
-def partial_stream(placed: PlacedStep) -> CommandStream | None:
+def partial_stream(
+    placed: PlacedStep, schedule: Schedule = PAPER
+) -> CommandStream | None:
     """The stream of blocks in Commit Zone slots; None if no query sees any.
 
-    Order: Commit Zone row and stripe, once a step, then request, query token, query
-    head, and slot by slot the sub-blocks, each a unit. The weights of a slot are loaded
-    once for each of its sub-blocks, which lie side by side.
+    The paper's order: Commit Zone row and stripe, once a step, then request, query
+    token, query head, and slot by slot the sub-blocks, each a unit. The weights of a
+    slot are loaded once for each of its sub-blocks, which lie side by side.
     """
     layout, reads = placed.layout, query_reads(placed)
     blocks = slot_blocks(placed, reads)
@@ -80,7 +103,19 @@ def partial_stream(placed: PlacedStep) -> CommandStream | None:
     work = _zone_work(layout, seen, parts, channel[index], row[index])
     query = seen.segment_read[seen.segment]
     results = _results(layout, query, element[order][index])
-    return _stream(placed, Phase.PARTIAL, work, _weights(layout, seen, parts), results)
+    if schedule.sv == PAPER_ORDER:
+        entries = _assembled(placed, schedule, work)
+    else:
+        products = Products(
+            units=work.units,
+            span=work.segment_visit,
+            pattern=work.pattern,
+            load_channel=work.units.channel[work.units.ptr[:-1]],
+            load_channels=layout.value_channels,
+        )
+        entries = _ordered(placed, schedule, products, results)
+    loads = _weights(layout, seen, parts)
+    return _stream(placed, Phase.PARTIAL, entries, loads, results)
 
 
 @attrs.frozen(eq=False)
@@ -144,6 +179,34 @@ def _row_set_work(
     return work, _results(layout, seen.segment_read[segment], element[visit])
 
 
+def _row_set_products(
+    layout: Layout, seen: Seen, parts: _Parts, granule: Ints, channel: Ints
+) -> tuple[Products, ResultTable]:
+    """All rows of a row set together. granule, channel: of segments."""
+    runs = merged(seen.segment, parts.first, parts.count, layout.device.bursts_per_row)
+    segments, rows = len(granule), layout.rows_per_value
+    segment = np.arange(segments).repeat(rows)
+    element = np.tile(first_elements(layout), segments)
+    counts = np.bincount(runs.group, minlength=segments)
+    run = ranges(offsets(counts)[segment], counts[segment])
+    products = Products(
+        units=Units(
+            ptr=np.arange(segments + 1) * rows,
+            channel=channel[segment],
+            channels=layout.value_channels,
+            row=value_address(layout.map, 0, 0, granule[segment], 0, element).row,
+            runs=offsets(counts[segment]),
+            burst=runs.first[run],
+            count=runs.count[run],
+        ),
+        span=seen.segment_group,
+        pattern=np.arange(segments),
+        load_channel=channel,
+        load_channels=layout.value_channels,
+    )
+    return products, _results(layout, seen.segment_read[segment], element)
+
+
 def _zone_work(
     layout: Layout, seen: Seen, parts: _Parts, channel: Ints, row: Ints
 ) -> Work:
@@ -205,10 +268,26 @@ def _results(layout: Layout, query: Ints, element: Ints) -> ResultTable:
     return ResultTable(query, element, layout.device.banks, 1)
 
 
+def _assembled(placed: PlacedStep, schedule: Schedule, work: Work) -> Entries:
+    registers = schedule.registers_of(placed.layout.device.result_registers)
+    return assemble(work, frame_of(placed.layout), registers)
+
+
+def _ordered(
+    placed: PlacedStep, schedule: Schedule, products: Products, results: ResultTable
+) -> Entries:
+    frame, device = frame_of(placed.layout), placed.layout.device
+    registers = schedule.registers_of(device.result_registers)
+    return order_products(products, results, frame, schedule.sv, registers)
+
+
 def _stream(
-    placed: PlacedStep, phase: Phase, work: Work, loads: Loads, results: ResultTable
+    placed: PlacedStep,
+    phase: Phase,
+    entries: Entries,
+    loads: Loads,
+    results: ResultTable,
 ) -> CommandStream:
-    layout, reads = placed.layout, query_reads(placed)
-    entries = assemble(work, frame_of(layout), layout.device.result_registers)
+    reads = query_reads(placed)
     queries = Queries(reads.request, reads.start, reads.end)
     return entries.stream(placed, phase, loads=loads, results=results, queries=queries)
