@@ -126,7 +126,7 @@ class _Reader:
             expected = stream_trace(
                 stream, layer=header.layer, operands=header.operands
             )
-        except (FrameError, ArithmeticError, ValueError) as error:
+        except (FrameError, ArithmeticError, LookupError, ValueError) as error:
             self.at = start
             self._refuse(f"notes of no stream ({error})", "notes as exported")
         for offset, line in enumerate(expected):
@@ -142,7 +142,7 @@ class _Reader:
         base = header.layer * header.frame.folds * header.frame.rows_per_plane
         found = 0
         while found < header.entries:
-            if self.at == len(self.trace):
+            if self.at >= len(self.trace):
                 self._refuse("the trace ends within a stream", "its further lines")
             line = self.trace[self.at]
             for word in _acts(line):
