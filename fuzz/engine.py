@@ -1,0 +1,231 @@
+"""The rest of what an engine does: requests end, blocks go, commits are published.
+
+Also what it should not do: events that make no sense, interrupted steps, plans that are
+published late or twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from fuzz.operations import PREFIXES_KEPT, Operations
+from patton.requests import RELEASED
+from patton.steps import Step
+
+
+@attrs.define(eq=False)
+class Engine(Operations):
+    """All operations by name; see `OPERATIONS`."""
+
+    def finish(self) -> bool:
+        """A request ends, or is preempted."""
+        idle = self.idle
+        if not idle:
+            return False
+        request = self.one_of(idle)
+        self._remember(request)
+        if self.with_step:
+            self.ahead[request] = self.world.refinement.tables[request]
+            self.step.finishes = [*self.step.finishes, request]
+            return True
+        return self.world.do("finish", request)
+
+    def _remember(self, request: int) -> None:
+        """What a later request may begin with."""
+        table = self.world.refinement.tables[request]
+        full = table.blocks[: table.confirmed // self.size]
+        if full and RELEASED not in full:
+            self.prefixes = [*self.prefixes[1 - PREFIXES_KEPT :], full]
+
+    def release(self) -> bool:
+        """A window slides on: the first block, seldom another, is given up."""
+        slides = [r for r in self.idle if self._window(r)]
+        if not slides:
+            return False
+        request = self.one_of(slides)
+        blocks = self._window(request)
+        block = blocks[self.choose(len(blocks)) if self.chance(15) else 0]
+        if self.with_step:
+            planned = self._planned(request)
+            planned.blocks[planned.blocks.index(block)] = RELEASED
+            self.step.releases = [*self.step.releases, (request, block)]
+            return True
+        return self.world.do("release", request, block)
+
+    def _window(self, request: int) -> list[int]:
+        """Blocks that may slide out: full and verified ones, but for the last."""
+        table = self.table(request)
+        full = table.blocks[: max(0, table.confirmed // self.size - 1)]
+        return [block for block in full if block not in (RELEASED, *self.wanted)]
+
+    def evict(self) -> bool:
+        """The pair that should go first, seldom a single block of another."""
+        runtime = self.world.runtime
+        pairs = [*runtime.eviction_candidates()]
+        pairs = [p for p in pairs if not self.wanted & {*runtime.blocks_of_pair(p)}]
+        pairs = [p for p in pairs if not self._evicts(runtime.blocks_of_pair(p))]
+        if not pairs:
+            return self._evict_one()
+        blocks = runtime.blocks_of_pair(pairs[0])
+        if self.chance(30):
+            blocks = runtime.blocks_of_pair(self.one_of(pairs))
+            blocks = blocks[: 1 + self.choose(len(blocks))]
+        if self.with_step:
+            self.step.evicts = [*self.step.evicts, *blocks]
+            return True
+        return all(self.world.do("evict", block) for block in blocks)
+
+    def _evicts(self, blocks: list[int]) -> bool:
+        return bool({*self.step.evicts} & {*blocks})
+
+    def _evict_one(self) -> bool:
+        """A cached block beside blocks in use."""
+        state = self.world.runtime.placements
+        cached = [b for b in state.bound_blocks() if not state.references[b]]
+        cached = [b for b in cached if b not in {*self.step.evicts, *self.wanted}]
+        return bool(cached) and self.world.do("evict", self.one_of(cached))
+
+    def confirm(self) -> bool:
+        """Drafts turn out to be right, all or some."""
+        open_ = [r for r in self.idle if self._unverified(r)]
+        if not open_:
+            return False
+        request = self.one_of(open_)
+        table = self.table(request)
+        tokens = table.tokens - self.choose(self._unverified(request))
+        if self.with_step:
+            self._planned(request).confirmed = tokens
+            self.step.confirms = [*self.step.confirms, (request, tokens)]
+            return True
+        return self.world.do("confirm", request, tokens)
+
+    def _unverified(self, request: int) -> int:
+        table = self.table(request)
+        return table.tokens - table.confirmed
+
+    # --- commits ------------------------------------------------------------------
+
+    def publish(self) -> bool:
+        """The latest plan's copies are done."""
+        plans = self.world.plans
+        return bool(plans) and self.world.do("publish", max(plans))
+
+    def publish_late(self) -> bool:
+        """An asynchronous engine publishes a plan when later ones exist, or again."""
+        plans = sorted(self.world.plans)
+        return bool(plans) and self.world.do("publish", self.one_of(plans))
+
+    def commit(self) -> bool:
+        """One block alone, of the copies that were made."""
+        copied = [*self.world.runtime.placements.copied]
+        # With a device, what was copied is told by plans: some copies are abandoned.
+        if not copied or self.world.validator is not None:
+            return False
+        return self.world.do("commit", self.one_of(copied))
+
+    def interrupt(self) -> bool:
+        """The next step stops half way, and is repeated, or its commits abandoned."""
+        if self.world.validator is None:
+            return False
+        index, abandon = self.choose(1 << 16), self.chance(50)
+        return self.world.do("interrupt", index, abandon)
+
+    # --- what an engine should not do ---------------------------------------------
+
+    def restore(self) -> bool:
+        """The state is saved and loaded, now and then: it takes long."""
+        return self.chance(20) and self.world.do("restore")
+
+    def reject(self) -> bool:
+        """An event with arguments out of the blue; whatever comes of it is checked."""
+        state, wild = self.world.runtime.placements, 1 + self.names
+        block = self.choose(len(state.granule) + 1)
+        request = self.choose(wild)
+        if request in self.ahead or block in (self.wanted | self.promised):
+            return False
+        events: list[tuple[Any, ...]] = [
+            ("bind", request, block),
+            ("share", request, block),
+            ("evict", block),
+            ("release", request, block),
+            ("confirm", request, self.choose(4 * self.size)),
+            ("finish", wild),
+        ]
+        if self.world.validator is None:
+            events.append(("commit", block))
+        event = events[self.choose(len(events))]
+        if event[0] == "share" and self._is_partial(block):
+            return False  # not wrong, but the next step would have to fill it
+        self.world.do(*event)
+        return True
+
+    def _is_partial(self, block: int) -> bool:
+        written = self.world.runtime.placements.written
+        return block < len(written) and written[block] < self.size
+
+    def reject_step(self) -> bool:
+        """The step being planned with one thing more that is out of the blue."""
+        if not self.chance(40):
+            return False
+        request, limit = self.choose(2 + self.names), 4 * self.size
+        start, count = self.choose(limit), self.choose(limit)
+        step = self.step
+        wrong = [
+            attrs.evolve(step, writes=[*step.writes, (request, start, count)]),
+            attrs.evolve(step, reads=[*step.reads, (request, start, start + count)]),
+            attrs.evolve(step, grants=[*step.grants, (request, [start], [count])]),
+            attrs.evolve(step, drafts={**step.drafts, request: count}),
+            attrs.evolve(step, confirms=[*step.confirms, (request, count)]),
+            attrs.evolve(step, evicts=[*step.evicts, start]),
+            attrs.evolve(step, finishes=[*step.finishes, request]),
+            attrs.evolve(step, releases=[*step.releases, (request, start)]),
+        ]
+        step = wrong[self.choose(len(wrong))]
+        self.step, self.ahead = Step(), {}
+        self.promised.clear()
+        self.wanted.clear()
+        self.world.do("step", step)
+        return True
+
+    # --- memory -------------------------------------------------------------------
+
+    def make_room(self) -> bool:
+        """Memory has run out: evict what is cached, else preempt the newest."""
+        pair = next(self.world.runtime.eviction_candidates(), None)
+        if pair is not None:
+            blocks = self.world.runtime.blocks_of_pair(pair)
+            return all(self.world.do("evict", block) for block in blocks)
+        if self.running:
+            self._remember(newest := max(self.running))
+            return self.world.do("finish", newest)
+        return False
+
+
+# What is gathered in a step, and what happens at once or with it: operation -> weight.
+PLANNED = {
+    "admit": 3,
+    "append": 12,
+    "fill": 4,
+    "chunk": 3,
+    "draft": 3,
+    "rewrite": 2,
+    "share_in_fill": 2,
+    "read": 9,
+    "read_back": 2,
+}
+EVENTS = {
+    "finish": 2,
+    "release": 2,
+    "evict": 2,
+    "confirm": 3,
+    "publish": 8,
+    "publish_late": 2,
+    "commit": 2,
+    "interrupt": 1,
+    "restore": 1,
+    "reject": 1,
+    "reject_step": 1,
+}
+OPERATIONS = PLANNED | EVENTS

@@ -1,0 +1,242 @@
+"""A runtime with all that watches it, and the one door through which it is driven.
+
+`World.do` tries one event on the runtime. What is carried out must be allowed by the
+specification, what is refused must be refused by it too and leave no trace; with a
+device, every stream of every step is executed over tags and proved term by term. The
+drivers, the stateful machine and the replay of event files all come through here, so
+that they check the same and can hand cases to each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
+
+import attrs
+
+from fuzz.preferences import Preferences
+from fuzz.refinement import Refinement, RefinementError
+from fuzz.rehearsal import check_refusal
+from patton.commands import Phase
+from patton.device.provenance import StreamValidator
+from patton.errors import (
+    ExecutionError,
+    InconsistencyError,
+    PattonError,
+    StepOrderError,
+    ValidationError,
+)
+from patton.generate import generate_step
+from patton.runtime import Runtime
+from patton.steps import Step, StepPlan
+
+Event = tuple[str, tuple[Any, ...]]
+Level = Literal["touched", "everything"]
+
+FULL_CHECK_EVERY = 100  # steps, at level "touched"
+PLANS_KEPT = 6  # that may still be published
+
+# What a stream of a phase is for, and so what it breaks when it is wrong.
+CLAUSE_OF_PHASE: Mapping[str, str] = {
+    Phase.KEY_WRITE: "CMD-WRITE",
+    Phase.VALUE_WRITE: "CMD-WRITE",
+    Phase.COMMIT: "CMD-COMMIT",
+    Phase.QK: "CMD-SCORES",
+    Phase.SV: "CMD-SUMS",
+    Phase.PARTIAL: "CMD-SUMS",
+    Phase.READ_KEY: "CMD-READBACK",
+    Phase.READ_VALUE: "CMD-READBACK",
+    "step": "STEP-ORDER",
+}
+
+
+@attrs.define
+class FailureError(Exception):
+    """Something that the specification does not allow, with the clause it breaks."""
+
+    clause: str
+    what: str
+
+    def __str__(self) -> str:
+        return self.what
+
+
+class Watcher(Protocol):
+    """What wants to see a world's events, for instance to count situations."""
+
+    def before(self, world: World, event: str, arguments: tuple[Any, ...]) -> None:
+        """An event is about to be tried."""
+
+    def after(
+        self, event: str, arguments: tuple[Any, ...], plan: StepPlan | None
+    ) -> None:
+        """It was carried out."""
+
+    def refused(
+        self, event: str, arguments: tuple[Any, ...], error: PattonError
+    ) -> None:
+        """It was refused, rightly."""
+
+
+@attrs.define(eq=False)
+class World:
+    """A runtime, the machine beside it, and perhaps a device.
+
+    level: "touched" compares what an event touched, and everything now and then;
+    "everything" compares everything at every step, and the stated choices as well.
+    steps: calls of the runtime that it has carried out; refusals: by clause. plans: the
+    latest ones, by number. stop: where the next step's last stream is to be
+    interrupted, and whether the step is then abandoned.
+    """
+
+    runtime: Runtime
+    level: Level
+    refinement: Refinement
+    validator: StreamValidator | None = None
+    watcher: Watcher | None = None
+    log: list[Event] = attrs.field(factory=list)
+    steps: int = 0
+    refusals: Counter[str] = attrs.field(factory=Counter)
+    plans: dict[int, StepPlan] = attrs.field(factory=dict)
+    stop: tuple[int, bool] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        runtime: Runtime,
+        level: Level = "touched",
+        *,
+        device: bool = False,
+        watcher: Watcher | None = None,
+    ) -> World:
+        """A fresh runtime, watched from now on."""
+        kind = Preferences if level == "everything" else Refinement
+        validator = StreamValidator.of(runtime.layout) if device else None
+        refinement = kind.attach(runtime)
+        return cls(runtime, level, refinement, validator, watcher)
+
+    def do(self, event: str, *arguments: Any) -> bool:
+        """Try an event; whether it was carried out. Raises FailureError."""
+        self.log.append((event, arguments))
+        try:
+            return self._do(event, arguments)
+        except FailureError:
+            raise
+        except Exception as error:
+            raise FailureError(clause_of(error), _words(error)) from error
+
+    def _do(self, event: str, arguments: tuple[Any, ...]) -> bool:
+        every = self.level == "everything"
+        snapshot = self.runtime.snapshot() if every else None
+        if self.watcher is not None:
+            self.watcher.before(self, event, arguments)
+        plan = None
+        try:
+            if event in OWN_EVENTS:
+                getattr(self, f"_{event}")(*arguments)
+            elif event == "step":
+                plan = self.runtime.apply_step(*arguments)
+            else:
+                getattr(self.runtime, event)(*arguments)
+        except PattonError as error:
+            self._refused(event, arguments, snapshot)
+            if self.watcher is not None:
+                self.watcher.refused(event, arguments, error)
+            return False
+        self.steps += event != "interrupt"
+        if plan is not None:
+            self._check_step(arguments[0], plan)
+        if every or self.steps % FULL_CHECK_EVERY == 0:
+            self.check()
+        if self.watcher is not None:
+            self.watcher.after(event, arguments, plan)
+        return True
+
+    def _refused(self, event: str, arguments: tuple[Any, ...], before: object) -> None:
+        if event in OWN_EVENTS:
+            clause = "LIFE-SAME" if event == "restore" else "LIFE-OPEN"
+            raise FailureError(clause, f"{event}{arguments} is refused")
+        if before is not None and self.runtime.snapshot() != before:
+            raise FailureError("LIFE-ATOMIC", f"{event} is refused and leaves a trace")
+        try:
+            refused = check_refusal(self.refinement, event, arguments)
+        except RefinementError as error:
+            late = error.event.startswith("refused")
+            raise FailureError(
+                "LIFE-ATOMIC" if late else error.clause, str(error)
+            ) from (error)
+        self.refusals[refused.clause] += 1
+
+    def check(self) -> None:
+        """Everything, now. Raises what its parts raise."""
+        self.refinement.check()
+        self.runtime.check()
+
+    # --- events beyond the runtime's own ------------------------------------------
+
+    def _publish(self, number: int) -> None:
+        """All commits of a plan whose copies are done."""
+        if number in self.plans:
+            self.runtime.publish(self.plans[number])
+
+    def _restore(self) -> None:
+        """The state as plain data and back is the same state."""
+        self.runtime.restore(self.runtime.snapshot())
+
+    def _interrupt(self, index: int, abandon: bool) -> None:
+        """The last stream of the next step stops before a command, counted round.
+
+        Then the step is repeated, or its commits are abandoned and not published.
+        """
+        self.stop = index, abandon
+
+    # --- one engine step ----------------------------------------------------------
+
+    def _check_step(self, step: Step, plan: StepPlan) -> None:
+        self.refinement.check_plan(step, plan)
+        if self.level == "everything" or self.validator is not None:
+            self.refinement.check_placed(plan)
+        self.plans[plan.step] = plan
+        if len(self.plans) > PLANS_KEPT:
+            del self.plans[min(self.plans)]
+        if self.validator is not None:
+            self._execute(self.validator, plan)
+        self.stop = None
+
+    def _execute(self, validator: StreamValidator, plan: StepPlan) -> None:
+        placed = plan.place()
+        streams = generate_step(placed).present()
+        if self.stop is not None and streams:
+            index, abandon = self.stop
+            last = streams[-1]
+            at = index % (int(last.command_offsets()[-1]) + 1)
+            for stream in streams[:-1]:
+                validator.check(placed, stream)
+            validator.interrupt(placed, last, at)
+            if abandon and last.phase == Phase.COMMIT:
+                del self.plans[plan.step]
+                return
+        validator.check_step(placed, streams)
+
+
+OWN_EVENTS = ("publish", "restore", "interrupt")
+
+
+def clause_of(error: BaseException) -> str:
+    """The clause that an error shows to be broken."""
+    if isinstance(error, RefinementError):
+        return error.clause
+    if isinstance(error, ValidationError):
+        return CLAUSE_OF_PHASE[error.phase]
+    if isinstance(error, StepOrderError):
+        return "STEP-PLACED"
+    if isinstance(error, ExecutionError):
+        return "DEV-PROTOCOL"
+    if isinstance(error, InconsistencyError):
+        return "LIFE-SAME"  # what follows from the facts would follow otherwise now
+    return "LIFE-OPEN"  # it broke down over what no clause forbids
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
