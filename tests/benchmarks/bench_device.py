@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from patton.attention import run_layer
 from patton.commands import CommandStream, Op, Tokens
 from patton.config import DeviceConfig, ModelConfig, aim_gddr6, model_preset
-from patton.device import ReferenceDevice, PlainDevice
+from patton.device import PlainDevice, ReferenceDevice
 from patton.elements import encode
 from patton.executor import Executor, Payload
 from patton.generate import StepStreams, generate_step
