@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import attrs
 import numpy as np
 
-from patton.commands import CommandStream
+from patton.commands import CommandStream, Phase
 from patton.config import CommitWay
 from patton.device.provenance import Identify, StreamValidator
+from patton.errors import ValidationError
 from patton.generate import generate_step
 from patton.layout import Layout
 from patton.runtime import Runtime
@@ -131,3 +133,22 @@ def fork(validator: StreamValidator) -> StreamValidator:
         step.reads = attrs.evolve(step.reads, contents=other.contents)
         other._step = step
     return other
+
+
+@cache
+def moments_of(phase: Phase) -> list[Moment]:
+    """Streams of one kind, the latest first."""
+    found = [m for seed in (1, 2, 3) for m in moments(seed, 8)]
+    return [m for m in reversed(found) if m.stream.phase == phase]
+
+
+def faults_of(
+    validator: StreamValidator, placed: PlacedStep, streams: list[CommandStream]
+) -> dict[str, ValidationError]:
+    """The error that the streams raise, if any, by its fault."""
+    try:
+        for stream in streams:
+            validator.check(placed, stream)
+    except ValidationError as error:
+        return {error.fault: error}
+    return {}
