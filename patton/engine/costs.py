@@ -14,14 +14,20 @@ from typing import Any, ClassVar
 import attrs
 
 from patton.commands import CommandStream
+from patton.config import DEVICE_PRESETS
 from patton.device.aim.convert import check_frame
 from patton.device.aim.costs import Target, run_stream, stream_cost
 from patton.device.aim.energy import Components
+from patton.device.aim.presets import DEFAULT_PRESET
 from patton.device.aim.simulation import AimResult
 from patton.device.aim.timeline import write_timeline
+from patton.errors import DeviceConfigError
 from patton.generate import StepStreams
 from patton.generate.assembly import frame_of
 from patton.layout import Layout
+
+# Their layouts are known, the timing of their in-memory commands is not published.
+OTHER_DEVICES = DEVICE_PRESETS.keys() - {"aim-gddr6", "tiny"}
 
 # Phases in which nothing but MACs would be the ideal.
 MAC_BOUND_PHASES = ("qk", "sv", "partial")
@@ -48,7 +54,16 @@ class RunCosts:
 
     @classmethod
     def of(cls, layout: Layout, target: Target, timeline_steps: int = 0) -> RunCosts:
-        """Nothing counted yet. Raises FrameError for what no trace can address."""
+        """Nothing counted yet.
+
+        Raises DeviceConfigError for a device that the preset does not describe, and
+        FrameError for what no trace can address.
+        """
+        if layout.device.name in OTHER_DEVICES and target.preset.name == DEFAULT_PRESET:
+            accepted = "aim-gddr6, or a Target with a preset of this device"
+            raise DeviceConfigError(
+                layout.device.name, "preset", target.preset.name, accepted
+            )
         layers = layout.model.layers
         check_frame(frame_of(layout), layers - 1, target.operands)
         target = attrs.evolve(target, channels=layout.device.channels)

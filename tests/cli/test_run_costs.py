@@ -104,7 +104,7 @@ def test_in_words(patton: Command) -> None:
     ("words", "problem"),
     [
         (["--check", "lifecycle", "--cycles"], "streams to time"),
-        (["--device", "hbm2", "--model", "llama3-8b", "--cycles"], "channels 64"),
+        (["--device", "lpddr5", "--model", "llama3-8b", "--cycles"], "lpddr5: preset"),
         (["--timeline", "none/there.json"], "No such file"),
     ],
 )
