@@ -20,9 +20,14 @@ class SwapError(ValueError):
 
 
 def shipped(name: str) -> FunctionType:
-    """The function of a dotted name within `patton`, as in "layout.Layout.of"."""
-    module, *path = name.split(".")
-    found = import_module(f"patton.{module}")
+    """The function of a dotted name, as in "layout.Layout.of" or "spec.machine.end".
+
+    Names are within `patton` unless they begin with "spec".
+    """
+    package, module, *path = name.split(".")
+    if package != "spec":
+        package, module, path = "patton", package, [module, *path]
+    found = import_module(f"{package}.{module}")
     for word in path:
         found = getattr(found, word)
     function = getattr(found, "__func__", found)

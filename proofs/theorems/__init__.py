@@ -13,6 +13,7 @@ from proofs.theorems import (
     copies_in_turn,
     disjoint,
     element_at,
+    events,
     inside,
     key_operands,
     onto,
@@ -38,4 +39,5 @@ THEOREMS: tuple[Theorem, ...] = (
     *operand_columns.THEOREMS,
     *run.THEOREMS,
     *pair_set.THEOREMS,
+    *events.THEOREMS,
 )
