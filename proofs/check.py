@@ -8,9 +8,9 @@ from typing import Literal
 
 import attrs
 
-from proofs import finite
+from proofs import finite, finite_scope
 from proofs.numbers import SymbolicUseError
-from proofs.solver import Answer, Goal, Status, ask
+from proofs.solver import RLIMIT, Answer, Goal, Status, ask
 from proofs.spaces import AllGeometries
 from proofs.theorem import Bug, Reading, Theorem, readings
 
@@ -78,14 +78,17 @@ def check(theorem: Theorem, effort: Effort | None = None) -> Result:
         obligations += len(reading.claims) + len(reading.owed) + len(reading.closed)
         _prove(tally, effort, f"{theorem.name}.{paths}", reading)
     if tally.status != "proved":
-        counterexample = finite.search(theorem)
-        if counterexample is not None:
+        found = list(_counterexample(theorem))
+        if found:
             tally.status = "refuted"
-            tally.details += counterexample.lines()
+            tally.details += found
     _try_witness(tally, theorem)
     refuted = 0
     for bug in theorem.planted:
-        if is_refuted(theorem, bug):
+        # Without any sizes a solver looks for a proof that is not there until it is
+        # stopped: after twice the work that the proof without the bug took.
+        limit = 2 * tally.rlimit if theorem.few else RLIMIT
+        if is_refuted(theorem, bug, limit):
             refuted += 1
         else:
             tally.fail("deaf", f"not noticed: {bug.says}")
@@ -101,10 +104,21 @@ def check(theorem: Theorem, effort: Effort | None = None) -> Result:
     )
 
 
-def is_refuted(theorem: Theorem, bug: Bug) -> bool:
+def _counterexample(theorem: Theorem) -> Iterator[str]:
+    """A case that breaks the theorem, in the project's words, if there is one."""
+    if theorem.few is not None:
+        for reading in readings(_in_few(theorem), AllGeometries):
+            yield from finite_scope.counterexample(list(reading.single_goals()))
+        return
+    counterexample = finite.search(theorem)
+    if counterexample is not None:
+        yield from counterexample.lines()
+
+
+def is_refuted(theorem: Theorem, bug: Bug, rlimit: int = RLIMIT) -> bool:
     """Whether a planted bug makes the proof fail, and makes a counterexample."""
     with bug.planted():
-        if is_proved(theorem, bug):
+        if is_proved(theorem, bug, rlimit):
             return False
         if theorem.few is not None:
             return "refuted" in _statuses(_in_few(theorem), bug)
@@ -116,18 +130,21 @@ def _in_few(theorem: Theorem) -> Theorem:
     return attrs.evolve(theorem, given=theorem.few)
 
 
-def is_proved(theorem: Theorem, bug: Bug | None = None) -> bool:
+def is_proved(theorem: Theorem, bug: Bug | None = None, rlimit: int = RLIMIT) -> bool:
     """Whether the proof for all geometries succeeds with the code as it is now."""
     try:
-        return all(status == "proved" for status in _statuses(theorem, bug))
+        statuses = _statuses(theorem, bug, rlimit)
+        return all(status == "proved" for status in statuses)
     except SymbolicUseError:
         return False
 
 
-def _statuses(theorem: Theorem, bug: Bug | None) -> Iterator[Status]:
+def _statuses(
+    theorem: Theorem, bug: Bug | None, rlimit: int = RLIMIT
+) -> Iterator[Status]:
     for reading in readings(theorem, AllGeometries, bug):
         for goal in reading.goals():
-            yield ask(goal.question).status
+            yield ask(goal.question, rlimit=rlimit).status
 
 
 def _try_witness(tally: _Tally, theorem: Theorem) -> None:
