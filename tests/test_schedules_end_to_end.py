@@ -52,14 +52,12 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
 @pytest.mark.parametrize("order", OWN, ids=str)
 def test_random_geometries(order: Order, use: Use) -> None:
     """Any small layout, 1 to 8 registers, any order of Value writes."""
-    number = OWN.index(order)
-    for seed in range(number, 46, len(OWN)):
-        use(Schedule("test", order, order, write_order=WRITE_ORDERS[seed % 2]))
-        way = WAYS[seed % 2]
-        rng = np.random.default_rng(seed)
-        registers = 1 + seed % 8
-        layout = random_layout(rng, commit_way=way, result_registers=registers)
-        served(layout, seed, steps=5)
+    seed = OWN.index(order)
+    use(Schedule("test", order, order, write_order=WRITE_ORDERS[seed % 2]))
+    way, registers = WAYS[seed // 2 % 2], 1 + seed % 8
+    rng = np.random.default_rng(seed)
+    layout = random_layout(rng, commit_way=way, result_registers=registers)
+    served(layout, seed, steps=6)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,10 +76,10 @@ def test_streams_validate() -> None:
     for number, order in enumerate(OWN):
         validator = None
         schedule = Schedule("test", order, order)
-        for placed in driven(number, 5):
+        for placed in driven(number, 3):
             validator = validator or StreamValidator.of(placed.layout)
             streams = generate.generate_step(placed, schedule=schedule).present()
             validator.check_step(placed, streams)
         commands += validator.commands if validator is not None else 0
 
-    assert commands > 10_000
+    assert commands > 1_000

@@ -36,6 +36,7 @@ from patton.engine.session import CHECKS, RunSettings, Session
 from patton.engine.synthetic import default_scenario
 from patton.engine.workloads import open_workload
 from patton.events import Recorder
+from patton.generate import PAPER, Schedule, best_schedule
 from patton.layout import Layout
 from patton.pairs import CHOICES
 
@@ -69,6 +70,7 @@ class RunOptions(LayoutOptions, CostOptions):
     no_commit_zone: bool
     no_adoption: bool
     no_o2: bool
+    schedule: str
 
 
 def _number(name: str, text: str) -> Decorator:
@@ -111,6 +113,10 @@ def _number(name: str, text: str) -> Decorator:
 @click.option("--no-commit-zone", is_flag=True, help="Write partial blocks in place.")
 @click.option("--no-adoption", is_flag=True, help="Never fill on the pair of a hit.")
 @click.option("--no-o2", is_flag=True, help="Pairs of a whole Value Row Set.")
+@click.option(
+    "--schedule", type=click.Choice(["paper", "best"]), default="paper",
+    show_default=True, help="Order of commands: the paper's, or the fastest measured.",
+)  # fmt: skip
 @click.option(
     "--record", type=click.Path(path_type=Path), metavar="FILE",
     help="Write the event log, for `patton replay`.",
@@ -201,7 +207,14 @@ def run_settings(**options: Unpack[RunOptions]) -> RunSettings:
         choice=options["choice"],
         adoption=not options["no_adoption"],
         commit_zone=not options["no_commit_zone"],
+        schedule=_schedule(layout, options),
     )
+
+
+def _schedule(layout: Layout, options: RunOptions) -> Schedule:
+    if options["schedule"] == "paper":
+        return PAPER
+    return best_schedule(layout.device.name, options["variant"] or "head")
 
 
 def _layout(model: str, device: str, options: RunOptions) -> Layout:

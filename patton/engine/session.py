@@ -23,7 +23,7 @@ from patton.engine.serving import LoopSettings, ServingLoop, reference_hit_rate
 from patton.engine.validation import StreamCheck
 from patton.engine.workloads import Workload
 from patton.errors import ConfigError, RequestTooLargeError
-from patton.generate import generate_step
+from patton.generate import PAPER, Schedule, generate_step
 from patton.layout import Layout
 from patton.pairs import Choice
 from patton.runtime import Runtime
@@ -44,7 +44,7 @@ class RunSettings:
     are executed (the layout always has all). choice, adoption, commit_zone: of the
     runtime. validate: also prove every stream term by term. costs: on what to count
     cycles and energy, None for not at all; timeline_steps: how many of the last steps
-    to keep for a picture of that.
+    to keep for a picture of that. schedule: the order of the streams' commands.
     """
 
     workload: Workload
@@ -59,6 +59,7 @@ class RunSettings:
     validate: bool = False
     costs: Target | None = None
     timeline_steps: int = 0
+    schedule: Schedule = PAPER
 
     @property
     def executed_layers(self) -> int:
@@ -147,7 +148,7 @@ class Session:
         self.seconds += time.perf_counter() - began
 
     def _execute(self, record: StepRecord, placed: PlacedStep) -> None:
-        streams = generate_step(placed)
+        streams = generate_step(placed, schedule=self.settings.schedule)
         self._running |= {row[0].id: row[0] for row in record.scheduled}
         if self.proof is not None:
             self.proof.run(placed, streams, self._running)

@@ -56,7 +56,7 @@ def order_products(
     batches = _batches(sequence, registers)
     cells = _Cells.of(batches)
     pieces = [
-        _loads(products, parts, passes, cells, frame),
+        _loads(products, parts, passes, cells, frame, reload=order.reload),
         *_unit_pieces(products.units, sequence, batches, results, cells),
     ]
     return cells.filled(pieces, frame)
@@ -190,9 +190,15 @@ class _Cells:
 
 
 def _loads(
-    products: Products, parts: Parts, passes: Passes, cells: _Cells, frame: Frame
+    products: Products,
+    parts: Parts,
+    passes: Passes,
+    cells: _Cells,
+    frame: Frame,
+    *,
+    reload: bool,
 ) -> _Piece:
-    """The operands of each pass, but for those that an earlier one left in place."""
+    """The operands of each pass, or only those that no earlier one left in place."""
     heads, runs = frame.heads_per_kv, parts.loads
     segment = parts.segment[runs.group]
     rank = passes.rank[passes.group[runs.group]]
@@ -202,7 +208,10 @@ def _loads(
     channel = products.load_channel[segment][run]
     counts = runs.count[run]
     owner, burst = owners(counts), ranges(runs.first[run], counts)
-    kept = ~_is_loaded(channel[owner] * frame.bursts_per_row + burst, reference[owner])
+    place = channel[owner] * frame.bursts_per_row + burst
+    kept = np.ones(len(place), np.bool_)
+    if not reload:
+        kept = ~_is_loaded(place, reference[owner])
     new = merged(owner[kept], burst[kept], 1, frame.bursts_per_row)
     first_batch = np.searchsorted(cells.batches.rank, rank[new.group])
     return _Piece(
@@ -322,7 +331,6 @@ def _multiplications(
     same = np.zeros(len(unit), np.bool_)
     same[1:] = single[1:] & single[:-1] & beside[1:]
     same[1:] &= burst[first_run[1:]] == burst[first_run[:-1]]
-    same[1:] &= count[first_run[1:]] == count[first_run[:-1]]
     first, channels = where.joined(same)
     runs_of = counts[unit[first]]
     run, owner = ranges(first_run[first], runs_of), first.repeat(runs_of)

@@ -37,7 +37,7 @@ def better_by_row(
     at_once = np.bincount(span, _bursts(units, segment, frame), spans)
     rows = visits / segments
     # Going back and forth, a row finds the last vector of the one before it.
-    repeated = (in_rows == at_once * rows) & order.turning
+    repeated = (in_rows == at_once * rows) & (order.turning and not order.reload)
     kept = np.where(repeated, at_once / segments * (rows - 1), 0)
     by_row = costs.load_burst * (heads * in_rows - kept) + costs.row * rows
     all_rows = costs.load_burst * heads * at_once

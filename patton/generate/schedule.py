@@ -46,12 +46,15 @@ class Order:
     channels: whether the channels of a head work at the same time or one by one.
     turning: whether rows (or, where loads serve one row, query heads) are gone through
     back and forth, so that what is open or loaded is met again.
+    reload: whether vectors are loaded again where they still are. The paper's order
+    leaves that out for the further rows of a row set that a single vector visits.
     """
 
     loads: Serving = "row"
     requests: Neighbours = "apart"
     channels: Channels = "in-turn"
     turning: bool = False
+    reload: bool = True
     costs: Costs = Costs()
 
 
@@ -86,8 +89,8 @@ PAPER = Schedule("paper")
 # Chosen by measurement (tests/benchmarks/bench_schedules.py, docs/schedules.md).
 BEST = Schedule(
     "best",
-    qk=Order("cheaper", "apart", "together", turning=True),
-    sv=Order("cheaper", "together", "together", turning=True),
+    qk=Order("cheaper", "apart", "together", turning=True, reload=False),
+    sv=Order("cheaper", "together", "together", turning=True, reload=False),
 )
 
 # By device and variant of its timing; those that are not here were not measured.

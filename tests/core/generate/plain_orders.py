@@ -214,7 +214,7 @@ def cost(span: Span, shape: Shape, order: Order, *, by_row: bool) -> float:
     mean_rows = visits / len(span)
     if by_row:
         kept = 0.0
-        if order.turning and in_rows == at_once * mean_rows:
+        if order.turning and not order.reload and in_rows == at_once * mean_rows:
             kept = at_once / len(span) * (mean_rows - 1)
         loads, openings = heads * in_rows - kept, mean_rows
     else:
@@ -278,7 +278,8 @@ class Player:
             new = {
                 burst
                 for burst in range(begin, begin + size)
-                if self.loaded.get((channel, burst)) != wanted[burst]
+                if self.order.reload
+                or self.loaded.get((channel, burst)) != wanted[burst]
             }
             for first, count in runs(new):
                 meaning = [wanted[b] for b in range(first, first + count)]
