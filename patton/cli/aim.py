@@ -15,11 +15,14 @@ from patton.device.aim import (
     Instruction,
     energy_pj,
     load_preset,
+    read_trace,
     simulate,
     to_json,
 )
 from patton.device.aim.convert import OPERAND_WAYS, layer_trace
 from patton.device.aim.external import differences, run_simulator
+from patton.device.aim.labels import WAYS as ENERGY_WAYS
+from patton.device.aim.labels import energy_by
 from patton.device.aim.presets import DEFAULT_PRESET
 from patton.device.aim.simulation import HOSTS
 from patton.device.aim.timeline import write_timeline
@@ -73,6 +76,10 @@ def aim() -> None:
     "--simulator-config", type=FILE, metavar="FILE",
     help="Its configuration.  [default: test/example.yaml of its source tree]",
 )  # fmt: skip
+@click.option(
+    "--by", type=click.Choice(ENERGY_WAYS),
+    help="Also the energy by command, or by what the notes of an exported trace say.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def cycles(
     *,
@@ -81,6 +88,7 @@ def cycles(
     host: str,
     simulator: Path | None,
     simulator_config: Path | None,
+    by: Any,
     as_json: bool,
 ) -> None:
     """Count the cycles, commands and energy of traces."""
@@ -89,8 +97,12 @@ def cycles(
         raise click.UsageError(problem)
     differs = False
     for trace in traces:
-        result = simulate(trace, variant=variant, host=host)
+        lines = read_trace(trace)
+        timed = by in {"phase", "request"}
+        result = simulate(lines, variant=variant, host=host, timed=timed)
         found = to_json(str(trace), result)
+        if by is not None:
+            found[f"energy_pj_by_{by}"] = energy_by(lines, result, by)
         if simulator is not None:
             printed = run_simulator(simulator, trace, config=simulator_config)
             unlike = list(differences(printed, result))
@@ -115,6 +127,12 @@ def _in_words(found: dict[str, Any], result: AimResult) -> Iterator[str]:
     energy = {name: pj for name, pj in energy_pj(result).items() if pj}
     parts = ", ".join(f"{name} {pj / 1000:,.1f}" for name, pj in energy.items())
     yield f"  {sum(energy.values()) / 1000:,.1f} nJ: {parts}"
+    for key, parts in found.items():
+        if key.startswith("energy_pj_by_"):
+            sums = {name: sum(part.values()) / 1000 for name, part in parts.items()}
+            yield from (
+                f"  {name}: {nanojoules:,.1f} nJ" for name, nanojoules in sums.items()
+            )
     if "simulator" in found:
         printed = found["simulator"]
         unlike = printed["differences"] or ["no difference"]

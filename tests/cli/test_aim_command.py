@@ -173,6 +173,26 @@ def test_what_the_real_simulator_cannot_be(
     assert 1 == len(done.stderr.splitlines())
 
 
+@pytest.mark.parametrize("by", ["command", "phase", "request"])
+def test_energy_by(patton: Command, tmp_path: Path, log: Path, by: str) -> None:
+    """The parts are those of the whole; by command without standby."""
+    out = tmp_path / "steps.trace"
+    assert 0 == patton("aim", "export", log, out, "--first", 5).exit_code
+
+    (found,) = objects(patton("aim", "cycles", out, "--by", by, "--json"))
+    words = patton("aim", "cycles", out, "--by", by).stdout
+
+    parts = found[f"energy_pj_by_{by}"]
+    names = {"command": {"MAC16", "WR"}, "phase": {"qk", "sv", "rest"},
+             "request": {"step 5 request 0", "rest"}}[by]  # fmt: skip
+    assert names <= parts.keys()
+    assert all(f"  {name}: " in words for name in names)
+    for component, energy in found["energy_pj"].items():
+        if by != "command" or not component.endswith(("STBY", "STT")):
+            total = sum(part.get(component, 0.0) for part in parts.values())
+            assert energy == pytest.approx(total)
+
+
 # --- export and timeline ----------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from patton.commands import COLUMNS, OPTIONAL_COLUMNS, CommandStream, Frame, Op,
 from patton.device.aim.convert import (
     NAMES_ROW,
     OPERAND_WAYS,
+    Operands,
     Sender,
     stream_trace,
 )
@@ -71,11 +72,16 @@ Row = dict[str, int]
 
 @attrs.frozen
 class Recovered:
-    """A stream, the layer it was made for, and how its operands were sent."""
+    """A stream, the layer it was made for, and how its operands were sent.
+
+    start, end: the instructions that it was read from.
+    """
 
     stream: CommandStream
     layer: int
-    operands: str
+    operands: Operands
+    start: int
+    end: int
 
 
 def streams_of(
@@ -104,13 +110,15 @@ class _Reader:
             if notes and self._begins():
                 yield self._exported()
                 continue
+            start = self.at
             rows: list[Row] = []
             banks = OpenRows()
             while self.at < len(self.trace) and not (notes and self._begins()):
                 rows += self._plain(self.trace[self.at], banks)
                 self.at += 1
             if rows:
-                yield Recovered(_plain_stream(rows), 0, OPERAND_WAYS[0])
+                stream = _plain_stream(rows)
+                yield Recovered(stream, 0, OPERAND_WAYS[0], start, self.at)
 
     def _begins(self) -> bool:
         note = self.trace[self.at].note
@@ -135,7 +143,7 @@ class _Reader:
                 words = format_line(line)
                 self._refuse("another line than its notes call for", words)
         self.at = start + len(expected)
-        return Recovered(stream, header.layer, header.operands)
+        return Recovered(stream, header.layer, header.operands, start, self.at)
 
     def _entries(self, header: Header) -> Iterator[Row]:
         """The columns of all entries, from the lines that carry their notes."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from patton.commands import CommandStream, Op, Phase
-from patton.device.aim import energy_pj
+from patton.device.aim import check, energy_pj
 from patton.device.aim.convert import convert
 from patton.device.aim.costs import (
     NO_REQUEST,
@@ -137,3 +137,14 @@ def test_commits_belong_to_the_same_requests_in_every_way() -> None:
 
     assert writes[0] == writes[1]
     assert set(placed.commit_request.tolist()) == set(writes[0])
+
+
+@pytest.mark.parametrize("variant", ["head", "pin", "physical"])
+@pytest.mark.parametrize("seed", range(2))
+def test_streams_keep_the_protocol(seed: int, variant: str) -> None:
+    """The checker, which shares no code with the scheduler, finds nothing."""
+    for stream in streams_of_step(random_placed(seed)):
+        result = run_stream(stream, Target(variant), timed=True)
+
+        assert result.timed is not None
+        assert [] == list(check(result.timed, variant=variant))
