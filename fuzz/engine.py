@@ -46,13 +46,16 @@ class Engine(Operations):
             return False
         request = self.one_of(slides)
         blocks = self._window(request)
-        block = blocks[self.choose(len(blocks)) if self.chance(15) else 0]
-        if self.with_step:
-            planned = self._planned(request)
+        if not self.chance(30):  # else the whole window, as after a topic is closed
+            blocks = [blocks[self.choose(len(blocks)) if self.chance(15) else 0]]
+        if not self.with_step:
+            return all(self.world.do("release", request, block) for block in blocks)
+        planned = self._planned(request)
+        for block in blocks:
             planned.blocks[planned.blocks.index(block)] = RELEASED
-            self.step.releases = [*self.step.releases, (request, block)]
-            return True
-        return self.world.do("release", request, block)
+        gone = [(request, block) for block in blocks]
+        self.step.releases = [*self.step.releases, *gone]
+        return True
 
     def _window(self, request: int) -> list[int]:
         """Blocks that may slide out: full and verified ones, but for the last."""
@@ -66,7 +69,7 @@ class Engine(Operations):
         pairs = [*runtime.eviction_candidates()]
         pairs = [p for p in pairs if not self.wanted & {*runtime.blocks_of_pair(p)}]
         pairs = [p for p in pairs if not self._evicts(runtime.blocks_of_pair(p))]
-        if not pairs:
+        if not pairs or self.chance(30):
             return self._evict_one()
         blocks = runtime.blocks_of_pair(pairs[0])
         if self.chance(30):
@@ -85,6 +88,9 @@ class Engine(Operations):
         state = self.world.runtime.placements
         cached = [b for b in state.bound_blocks() if not state.references[b]]
         cached = [b for b in cached if b not in {*self.step.evicts, *self.wanted}]
+        owner = state.pool.owner
+        owned = [b for b in cached if owner[state.pair_of(b)] is not None]
+        cached = owned if owned and self.chance(70) else cached
         return bool(cached) and self.world.do("evict", self.one_of(cached))
 
     def confirm(self) -> bool:
@@ -204,7 +210,7 @@ class Engine(Operations):
 
 
 # What is gathered in a step, and what happens at once or with it: operation -> weight.
-PLANNED = {
+PLANNED: dict[str, float] = {
     "admit": 3,
     "append": 12,
     "fill": 4,
@@ -215,13 +221,13 @@ PLANNED = {
     "read": 9,
     "read_back": 2,
 }
-EVENTS = {
+EVENTS: dict[str, float] = {
     "finish": 2,
     "release": 2,
     "evict": 2,
     "confirm": 3,
-    "publish": 8,
-    "publish_late": 2,
+    "publish": 6,
+    "publish_late": 3,
     "commit": 2,
     "interrupt": 1,
     "restore": 1,

@@ -82,10 +82,13 @@ class Operations:
         return self.ahead[request]
 
     def free_blocks(self, count: int) -> list[int]:
-        """Unbound ids that are not promised; fewer if there are no more."""
+        """Unbound ids that are not promised; fewer if there are no more.
+
+        A step may bind at once what it evicts.
+        """
         granules = self.world.runtime.placements.granule
         start, total = self.choose(len(granules)), len(granules)
-        found: list[int] = []
+        found = [b for b in self.step.evicts if b not in self.promised][:count]
         for offset in range(total):
             if len(found) == count:
                 break
@@ -176,7 +179,10 @@ class Operations:
         if not candidates or self.chance(30):
             return []
         hit: list[int] = []
-        for block in candidates[self.choose(len(candidates))]:
+        chosen = candidates[self.choose(len(candidates))]
+        if self.prefixes and self.chance(40):
+            chosen = self.prefixes[-1]  # what was preempted comes back soon
+        for block in chosen:
             full = block != RELEASED and state.confirmed[block] == self.size
             if not full or block in hit:
                 break
