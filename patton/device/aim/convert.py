@@ -156,6 +156,9 @@ def check_frame(frame: Frame, layer: int, operands: str) -> None:
     """Raises FrameError if traces cannot address all of what the frame covers."""
     channels = frame.groups * frame.channels_per_head
     last = (layer + 1) * frame.folds * frame.rows_per_plane - 1
+    least = min(frame.heads, frame.groups, frame.folds, frame.rows_per_plane)
+    if least < 1:
+        raise FrameError("sizes", frame, "sizes from 1")
     if operands not in OPERAND_WAYS:
         raise FrameError("operands", operands, " or ".join(OPERAND_WAYS))
     if channels > CHANNELS:

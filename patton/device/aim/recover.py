@@ -18,6 +18,7 @@ import numpy as np
 
 from patton.commands import COLUMNS, OPTIONAL_COLUMNS, CommandStream, Frame, Op, Phase
 from patton.device.aim.convert import (
+    BANK_BY_BANK,
     NAMES_ROW,
     OPERAND_WAYS,
     Operands,
@@ -163,6 +164,8 @@ class _Reader:
                 self.at += self._guarded(_line_count, header, row)
             else:
                 self.at += 1
+        if self.at > len(self.trace):
+            self._refuse("the trace ends within an entry", "its further lines")
 
     def _plain(self, line: Instruction, banks: OpenRows) -> Iterator[Row]:
         """The entries of a line without notes, and those that open its rows."""
@@ -209,8 +212,10 @@ def _acts(line: Instruction) -> list[str]:
 def _line_count(header: Header, row: Row) -> int:
     """How many lines an entry takes in the first fold."""
     sender = Sender.of(header.frame, header.layer, 0, header.operands)
-    names = ("op", "channel", "channels", "bank", "banks", "row", "count")
-    return len(sender.lines(*(row[name] for name in names)))
+    channels = row["channel"], row["channels"]
+    for_one_burst = sender.lines(row["op"], *channels, row["bank"], 1, row["row"], 1)
+    times = row["banks"] * row["count"] if row["op"] in BANK_BY_BANK else 1
+    return len(for_one_burst) * times
 
 
 def _stream(header: Header, rows: Sequence[Row]) -> CommandStream:

@@ -246,6 +246,9 @@ def test_lines_that_contradict_their_notes(seed: int) -> None:
         ("stream=qk", "stream=kq"),
         ("frame=8,", "frame=0,"),
         ("frame=8,", "frame=x,"),
+        ("frame=8,4,8,4,1,512,", "frame=8,4,8,4,99999999999,0,"),
+        (" count=8", " count=60000 banks=200"),
+        ("burst=", "channels=9999999 burst="),
         ("step=1", "steps=1"),
         ("source=host", "source=nowhere"),
         ("operands=shared", "operands=none"),
@@ -257,7 +260,9 @@ def test_lines_that_contradict_their_notes(seed: int) -> None:
 )
 def test_notes_that_cannot_be_read(old: str, new: str) -> None:
     """Each is refused with the line, whatever is wrong."""
-    text = format_trace(stream_trace(of_phase(llama_streams(), Phase.QK)))
+    streams = llama_streams()
+    chosen = [of_phase(streams, phase) for phase in (Phase.QK, Phase.KEY_WRITE)]
+    text = format_trace(layer_trace(chosen))
     assert old in text
 
     with pytest.raises(TraceError):
