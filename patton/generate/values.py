@@ -106,14 +106,7 @@ def partial_stream(
     if schedule.sv == PAPER_ORDER:
         entries = _assembled(placed, schedule, work)
     else:
-        products = Products(
-            units=work.units,
-            span=work.segment_visit,
-            pattern=work.pattern,
-            load_channel=work.units.channel[work.units.ptr[:-1]],
-            load_channels=layout.value_channels,
-        )
-        entries = _ordered(placed, schedule, products, results)
+        entries = _ordered(placed, schedule, _zone_products(layout, work), results)
     loads = _weights(layout, seen, parts)
     return _stream(placed, Phase.PARTIAL, entries, loads, results)
 
@@ -177,6 +170,16 @@ def _row_set_work(
         ),
     )
     return work, _results(layout, seen.segment_read[segment], element[visit])
+
+
+def _zone_products(layout: Layout, work: Work) -> Products:
+    return Products(
+        units=work.units,
+        span=work.segment_visit,
+        pattern=work.pattern,
+        load_channel=work.units.channel[work.units.ptr[:-1]],
+        load_channels=layout.value_channels,
+    )
 
 
 def _row_set_products(

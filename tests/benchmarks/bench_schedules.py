@@ -145,8 +145,10 @@ def attention_rows() -> Iterator[dict[str, Any]]:
 
 def search_rows() -> Iterator[dict[str, Any]]:
     """Cycles of every order with the channels of a head together, phase by phase."""
-    choices = product(("row", "rows", "cheaper"), ("apart", "together"), (False, True))
-    orders = [Order(a, b, "together", c, False) for a, b, c in choices]  # type: ignore[arg-type]
+    choices: Any = product(
+        ("row", "rows", "cheaper"), ("apart", "together"), (False, True)
+    )
+    orders = [Order(a, b, "together", c, reload=False) for a, b, c in choices]
     contexts = ("16 blocks", "64 blocks", "128 blocks", "sharegpt")
     for model, context, registers in product(MODELS, contexts, REGISTERS):
         step = decode_step(layout_of(model, registers), lengths_of(model, context))
@@ -163,10 +165,11 @@ def write_rows() -> Iterator[dict[str, Any]]:
     ways: tuple[CommitWay, ...] = ("host", "read-back")
     for model, variant in product(MODELS, ("head", "pin")):
         for case, step in write_steps(layout_of(model, 1)).items():
-            for order, rows in product(
+            choices: Any = product(
                 ("burst-major", "bank-major"), ("grouped", "as-written")
-            ):
-                choice = Schedule("test", write_order=order, write_rows=rows)  # type: ignore[arg-type]
+            )
+            for order, rows in choices:
+                choice = Schedule("test", write_order=order, write_rows=rows)
                 found = {"model": model, "variant": variant, "case": case}
                 found |= {"order": order, "rows": rows}
                 for way in ways:
