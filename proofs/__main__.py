@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import attrs
@@ -22,6 +23,7 @@ from proofs.solver import Answer, Goal, ask
 from proofs.theorem import Theorem
 from proofs.theorems import THEOREMS
 
+_THEOREM = {theorem.name: theorem for theorem in THEOREMS}
 _WIDTHS = (42, 14, 28, 8, 10)
 _HEADINGS = ("theorem", "clause", "kind of statement", "z3 [s]", "rlimit")
 
@@ -55,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     say = _silent if options.json else _say
     begin = time.perf_counter()
     lemmas_hold = _lemma_table(say)
-    results = list(_theorem_table(chosen, _effort(options), say))
+    results = list(_theorem_table(chosen, _effort(options), options.jobs, say))
     all_proved = lemmas_hold and all(result.status == "proved" for result in results)
     proved = bool(results) and all_proved
     if options.json:
@@ -68,8 +70,8 @@ def report(results: Iterable[Result], *, proved: bool) -> dict[str, object]:
     """The results as plain data, for `--json`."""
     theorems = [
         {
-            "name": result.theorem.name,
-            "clause": result.theorem.clause,
+            "name": result.name,
+            "clause": _THEOREM[result.name].clause,
             "status": result.status,
             "seconds": round(result.seconds, 3),
             "obligations": result.obligations,
@@ -95,6 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--cross", action="store_true", help="ask cvc5 too (needs the extra `cross`)"
+    )
+    parser.add_argument(
+        "--jobs", metavar="N", type=int, default=2, help="processes (default 2)"
     )
     return parser
 
@@ -130,18 +135,37 @@ def _lemma_table(say: Callable[[str], None]) -> bool:
 
 
 def _theorem_table(
-    theorems: Sequence[Theorem], effort: Effort, say: Callable[[str], None]
+    theorems: Sequence[Theorem],
+    effort: Effort,
+    jobs: int,
+    say: Callable[[str], None],
 ) -> Iterator[Result]:
     say(_row(*_HEADINGS, "result"))
-    for number, theorem in enumerate(theorems, 1):
-        _progress(f"{number}/{len(theorems)} {theorem.name}")
-        result = check(theorem, effort)
+    for number, result in enumerate(_results(theorems, effort, jobs), 1):
         _progress("")
+        theorem = _THEOREM[result.name]
         cost = f"{result.seconds:.2f}", f"{result.rlimit:,}"
         say(_row(theorem.name, theorem.clause, theorem.kind, *cost, _told(result)))
         for line in result.details:
             say(f"    {line}")
+        _progress(f"{number} of {len(theorems)} theorems")
         yield result
+
+
+def _results(
+    theorems: Sequence[Theorem], effort: Effort, jobs: int
+) -> Iterator[Result]:
+    if jobs == 1:
+        yield from (check(theorem, effort) for theorem in theorems)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        names = [theorem.name for theorem in theorems]
+        yield from pool.map(_check_named, names, [effort] * len(names))
+
+
+def _check_named(name: str, effort: Effort) -> Result:
+    # Theorems do not travel between processes; their names do.
+    return check(_THEOREM[name], effort)
 
 
 def _told(result: Result) -> str:

@@ -33,9 +33,9 @@ class Addend(NamedTuple):
 
 
 class Digits(Number):
-    """A number that remembers the sum it is, and what it was found to be below."""
+    """A number that remembers the sum or difference it is, and what it is below."""
 
-    __slots__ = ("_found_below", "addends")
+    __slots__ = ("_found_below", "addends", "difference")
     work: AllParameters
 
     def __init__(
@@ -45,6 +45,7 @@ class Digits(Number):
         found_below: Iterable[Digits] = (),
     ) -> None:
         self.addends = tuple(addends)
+        self.difference: tuple[Digits, Digits] | None = None
         self._found_below = tuple(found_below)
         term = self.addends[0].term
         for addend in self.addends[1:]:
@@ -76,6 +77,7 @@ class AllParameters(Work):
         super().__init__()
         self._facts: dict[tuple[object, ...], Named] = {}
         self._above: dict[int, list[Digits]] = {}
+        self._searched: set[int] = set()  # terms in which numerals were looked for
 
     @property
     def facts(self) -> list[Named]:
@@ -90,8 +92,7 @@ class AllParameters(Work):
         # The fact keeps its terms alive, so that their numbers stay theirs.
         self._facts[key] = Named(lemma.name, lemma.instance(**terms))
         if any(z3.is_int_value(terms[name]) for name in lemma.operands):
-            for fact in _numerals(self._facts[key].term):
-                self._facts.setdefault((fact.get_id(),), Named("numeral", fact))
+            self._tell_numerals(self._facts[key].term)
 
     def assume(self, name: str, condition: Any) -> None:
         """Add a premise; if it puts numbers in order, remember what is above what."""
@@ -99,6 +100,26 @@ class AllParameters(Work):
         if isinstance(condition, Truth) and condition.order is not None:
             left, right = map(self._digits, condition.order)
             self._above.setdefault(left.term.get_id(), []).append(right)
+
+    def _tell_numerals(self, term: Term) -> None:
+        """Say what operators mean where an operand is a numeral; solvers know that."""
+        if term.get_id() in self._searched:
+            return
+        self._searched.add(term.get_id())
+        children = term.children()
+        for child in children:
+            self._tell_numerals(child)
+        meaning = _MEANINGS.get(term.decl().name())
+        if meaning is None:
+            return
+        a, b = children
+        if z3.is_int_value(b) or (meaning is mul and z3.is_int_value(a)):
+            fact = term == meaning(a, b)
+            self._facts[fact.get_id(),] = Named("numeral", fact)
+
+    def remind(self, lemma: Lemma, **numbers: Any) -> None:
+        """Cite a lemma at numbers, where no operator of the code does."""
+        self.cite(lemma, **{name: self.lift(n).term for name, n in numbers.items()})
 
     def above(self, number: Digits) -> list[Digits]:
         """What premises say the number is not above."""
@@ -131,7 +152,10 @@ class AllParameters(Work):
         """The difference, of which only the solver knows the structure."""
         if _is_zero(right.term):
             return left
-        return Digits(self, [Addend(left.term - right.term)], self._digits(left).bounds)
+        a, b = self._digits(left), self._digits(right)
+        number = Digits(self, [Addend(a.term - b.term)], a.bounds)
+        number.difference = a, b
+        return number
 
     def multiply(self, left: Number, right: Number) -> Number:
         """The product, which may be a number with a last digit of zero."""
@@ -188,6 +212,11 @@ class AllParameters(Work):
 
     def _distribute(self, a: Digits, m: Digits) -> None:
         """Cite that a factor meets every summand of the other one."""
+        if a.difference is not None:
+            whole, part = a.difference
+            self.cite(lemmas.DISTRIBUTE, a=a.term, b=part.term, m=m.term)
+            for number in (whole, part):
+                self._product(number, m)
         while len(a.addends) > 1:
             head, last = Digits(self, a.addends[:-1]), Digits(self, a.addends[-1:])
             self.cite(lemmas.DISTRIBUTE, a=head.term, b=last.term, m=m.term)
@@ -213,16 +242,3 @@ def _cofactors(bounds: Iterable[Digits], divisor: Digits) -> Iterable[Digits]:
 
 def _is_zero(term: Term) -> bool:
     return bool(z3.is_int_value(term) and term.as_long() == 0)
-
-
-def _numerals(term: Term) -> Iterable[Term]:
-    """What the operators mean where an operand is a numeral; solvers know that."""
-    if not term.children():
-        return
-    for child in term.children():
-        yield from _numerals(child)
-    meaning = _MEANINGS.get(term.decl().name())
-    if meaning is not None:
-        a, b = term.children()
-        if z3.is_int_value(b) or (meaning is mul and z3.is_int_value(a)):
-            yield term == meaning(a, b)

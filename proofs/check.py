@@ -9,6 +9,7 @@ from typing import Literal
 import attrs
 
 from proofs import finite, finite_scope
+from proofs.layouts import small_layouts
 from proofs.numbers import SymbolicUseError
 from proofs.solver import RLIMIT, Answer, Goal, Status, ask
 from proofs.spaces import AllGeometries
@@ -22,11 +23,12 @@ class Result:
     """What was found out about a theorem.
 
     status: proved only if the proof, the witness and every planted bug are as they
-    should be. "empty": the witness does not keep the premises; "deaf": a planted bug
-    was not noticed. details: in words, for all that is not as it should be.
+    should be. "empty": the premises contradict each other, or the witness does not keep
+    them; "deaf": a planted bug was not noticed. details: in words, for all that is not
+    as it should be.
     """
 
-    theorem: Theorem
+    name: str
     status: Verdict
     seconds: float
     rlimit: int
@@ -74,9 +76,14 @@ def check(theorem: Theorem, effort: Effort | None = None) -> Result:
     effort = effort or Effort()
     tally = _Tally()
     paths = obligations = 0
+    is_possible = not theorem.branches
     for paths, reading in enumerate(readings(theorem, AllGeometries), 1):
         obligations += len(reading.claims) + len(reading.owed) + len(reading.closed)
         _prove(tally, effort, f"{theorem.name}.{paths}", reading)
+        if reading.claims and not is_possible:
+            is_possible = ask(reading.contradiction.question).status == "refuted"
+    if not is_possible:
+        tally.fail("empty", "no path is possible")
     if tally.status != "proved":
         found = list(_counterexample(theorem))
         if found:
@@ -93,7 +100,7 @@ def check(theorem: Theorem, effort: Effort | None = None) -> Result:
         else:
             tally.fail("deaf", f"not noticed: {bug.says}")
     return Result(
-        theorem,
+        theorem.name,
         tally.status,
         tally.seconds,
         tally.rlimit,
@@ -117,6 +124,7 @@ def _counterexample(theorem: Theorem) -> Iterator[str]:
 
 def is_refuted(theorem: Theorem, bug: Bug, rlimit: int = RLIMIT) -> bool:
     """Whether a planted bug makes the proof fail, and makes a counterexample."""
+    small_layouts()  # made once, and never by code that has a bug
     with bug.planted():
         if is_proved(theorem, bug, rlimit):
             return False

@@ -56,8 +56,11 @@ def replay(
     """Run one case on plain integers; what it breaks, if it keeps the premises."""
     space = OneCase(case.layout() if case.layout else None, case.values)
     space.dropped = bug.dropped if bug else frozenset()
-    claims = list(theorem.claim(*theorem.given(space)))
-    broken = tuple(claim for claim in claims if not claim.holds)
+    case_given = theorem.given(space)
+    try:
+        broken = tuple(c for c in theorem.claim(*case_given) if not c.holds)
+    except ArithmeticError as error:
+        broken = (Claim("the code runs", False, {"error": repr(error)}),)
     return Counterexample(case, broken) if broken and not space.broken else None
 
 

@@ -120,6 +120,9 @@ SMALL = _lemma(
     [_x >= 0, _x < _m],
     z3.And(_x / _m == 0, _x % _m == _x),
 )
+FIT = _lemma(
+    "fit", "0 < m, a m <= x => a <= x div m", [_m > 0, _a * _m <= _x], _a <= _x / _m
+)
 NESTED = _lemma(
     "nested",
     "0 < m, n => (x div m) div n = x div (m n)",
@@ -140,6 +143,7 @@ LEMMAS = (
     QUOTIENT,
     DIGIT,
     SMALL,
+    FIT,
     NESTED,
 )
 

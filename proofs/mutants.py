@@ -23,6 +23,7 @@ import attrs
 from patton.addresses import AddressMap
 from proofs import finite
 from proofs.check import is_proved
+from proofs.layouts import small_layouts
 from proofs.swaps import code_of, replaced, shipped, tree_of
 from proofs.theorem import Theorem
 from proofs.theorems import THEOREMS
@@ -119,6 +120,7 @@ def sample(mutants: Sequence[Mutant], count: int) -> list[Mutant]:
 def fate(mutant: Mutant) -> Fate:
     """What the theorems say of a mutant."""
     function = shipped(f"addresses.{mutant.function}")
+    small_layouts()  # made once, and never by a mutant
     with replaced(function, code_of(function, mutant.tree)):
         failing = next((t for t in _theorems(mutant) if not is_proved(t)), None)
         if failing is None:

@@ -139,13 +139,15 @@ class Work:
 
     premises: assumed by the theorem, but for those named in `dropped`. obligations:
     owed by the operators that were used. turn: which way code goes that branches, if
-    it may. Subclasses say what an operator makes.
+    it may. rounds_down: whether code may rely on Python's way to divide negative
+    numbers. Subclasses say what an operator makes.
     """
 
     def __init__(self) -> None:
         self.premises: list[Named] = []
         self.dropped: frozenset[str] = frozenset()
         self.turn: Callable[[Truth], bool] | None = None
+        self.rounds_down = False
         self._owed: dict[str, Named] = {}
 
     @property
@@ -209,7 +211,8 @@ class Work:
         towards zero agree with the shipped code.
         """
         self.owe("divisor is positive", right.term > 0)
-        self.owe("dividend is not negative", left.term >= 0)
+        if not self.rounds_down:
+            self.owe("dividend is not negative", left.term >= 0)
         quotient = Number(self, left.term / right.term)
         return quotient, Number(self, left.term % right.term)
 

@@ -17,6 +17,7 @@ from patton.addresses import AddressMap
 from patton.layout import Layout
 from proofs.allparams import AllParameters
 from proofs.geometry import Geometry, premises
+from proofs.lemmas import Lemma
 from proofs.numbers import Number, Term, Work
 
 # The shipped address functions compute on arrays of this width.
@@ -26,11 +27,19 @@ _WORD = 2**63
 class Space(Protocol):
     """What a theorem's section "given" is written with."""
 
+    rounds_down: bool  # whether code may divide negative numbers, as Python does
+
     def geometry(self) -> Geometry:
         """A geometry that keeps the premises."""
 
     def number(self, name: str, below: Any) -> Any:
         """A number from 0 to below `below`."""
+
+    def count(self, name: str) -> Any:
+        """A number from 1."""
+
+    def remind(self, lemma: Lemma, **numbers: Any) -> None:
+        """Point to a lemma that a proof needs at these numbers."""
 
     def assume(self, name: str, condition: Any) -> None:
         """Restrict the cases to those in which the condition holds."""
@@ -58,6 +67,12 @@ class AllGeometries(AllParameters):
             self.assume(name, condition)
         return geometry
 
+    def count(self, name: str) -> Any:
+        """An unknown from 1."""
+        number = self.variable(name)
+        self.assume(f"{name} is positive", number >= 1)
+        return number
+
     def number(self, name: str, below: Any) -> Any:
         """An unknown in its bounds."""
         number = self.variable(name)
@@ -83,12 +98,21 @@ class OneLayout(Work):
             assert condition, f"{self._layout.map} breaks: {name}"
         return geometry
 
+    def count(self, name: str) -> Any:
+        """An unknown from 1."""
+        number = Number(self, z3.Int(name))
+        self.assume(f"{name} is positive", number >= 1)
+        return number
+
     def number(self, name: str, below: Any) -> Any:
         """An unknown in its bounds."""
         number = Number(self, z3.Int(name))
         self.assume(f"{name} is not negative", number >= 0)
         self.assume(f"{name} is below its bound", number < below)
         return number
+
+    def remind(self, lemma: Lemma, **numbers: Any) -> None:
+        """With numbers as divisors the solver needs no lemmas."""
 
     def add(self, left: Number, right: Number) -> Number:
         """The sum, which has to fit."""
@@ -115,6 +139,7 @@ class OneCase:
         self._layout = layout
         self._values = values
         self.dropped: frozenset[str] = frozenset()
+        self.rounds_down = False
         self.broken: list[str] = []  # premises that the case does not keep
 
     def geometry(self) -> Geometry:
@@ -124,6 +149,14 @@ class OneCase:
         for name, condition in premises(geometry):
             self.assume(name, condition)
         return geometry
+
+    def count(self, name: str) -> Any:
+        """The value that the case has for it."""
+        self.assume(f"{name} is positive", self._values[name] >= 1)
+        return self._values[name]
+
+    def remind(self, lemma: Lemma, **numbers: Any) -> None:
+        """Integers need no lemmas."""
 
     def number(self, name: str, below: Any) -> Any:
         """The value that the case has for it."""
@@ -144,6 +177,11 @@ class DrawnCase(OneCase):
         self.values: dict[str, int] = {}
         super().__init__(layout, self.values)
         self._random = random
+
+    def count(self, name: str) -> Any:
+        """A small value."""
+        self.values[name] = self._random.randint(1, 12)
+        return super().count(name)
 
     def number(self, name: str, below: Any) -> Any:
         """A value below the bound."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from proofs.theorem import Theorem
 from proofs.theorems import (
+    acceptance,
     comes_back,
     commit_copies,
     commit_stays,
@@ -16,18 +17,23 @@ from proofs.theorems import (
     events,
     inside,
     key_operands,
+    one_index,
     onto,
     operand_columns,
     pair_set,
+    rounding_up,
     run,
     shift,
     value_operands,
 )
 
 THEOREMS: tuple[Theorem, ...] = (
+    *acceptance.THEOREMS,
+    *rounding_up.THEOREMS,
     *comes_back.THEOREMS,
     *inside.THEOREMS,
     *onto.THEOREMS,
+    *one_index.THEOREMS,
     *disjoint.THEOREMS,
     *element_at.THEOREMS,
     *shift.THEOREMS,
