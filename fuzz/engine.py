@@ -41,7 +41,7 @@ class Engine(Operations):
 
     def release(self) -> bool:
         """A window slides on: the first block, seldom another, is given up."""
-        slides = [r for r in self.idle if self._window(r)]
+        slides = self.sliding()
         if not slides:
             return False
         request = self.one_of(slides)
@@ -56,6 +56,10 @@ class Engine(Operations):
         gone = [(request, block) for block in blocks]
         self.step.releases = [*self.step.releases, *gone]
         return True
+
+    def sliding(self) -> list[int]:
+        """Requests that could give up a block."""
+        return [r for r in self.idle if self._window(r)]
 
     def _window(self, request: int) -> list[int]:
         """Blocks that may slide out: full and verified ones, but for the last."""
@@ -86,16 +90,22 @@ class Engine(Operations):
     def _evict_one(self) -> bool:
         """A cached block beside blocks in use."""
         state = self.world.runtime.placements
-        cached = [b for b in state.bound_blocks() if not state.references[b]]
-        cached = [b for b in cached if b not in {*self.step.evicts, *self.wanted}]
+        cached = self.cached()
         owner = state.pool.owner
         owned = [b for b in cached if owner[state.pair_of(b)] is not None]
         cached = owned if owned and self.chance(70) else cached
         return bool(cached) and self.world.do("evict", self.one_of(cached))
 
+    def cached(self) -> list[int]:
+        """Blocks that may be evicted."""
+        state = self.world.runtime.placements
+        kept = {*self.step.evicts, *self.wanted}
+        bound = (b for b in state.bound_blocks() if b not in kept)
+        return [b for b in bound if not state.references[b]]
+
     def confirm(self) -> bool:
         """Drafts turn out to be right, all or some."""
-        open_ = [r for r in self.idle if self._unverified(r)]
+        open_ = self.unverified()
         if not open_:
             return False
         request = self.one_of(open_)
@@ -106,6 +116,10 @@ class Engine(Operations):
             self.step.confirms = [*self.step.confirms, (request, tokens)]
             return True
         return self.world.do("confirm", request, tokens)
+
+    def unverified(self) -> list[int]:
+        """Requests with tokens that are not verified."""
+        return [r for r in self.idle if self._unverified(r)]
 
     def _unverified(self, request: int) -> int:
         table = self.table(request)
@@ -142,7 +156,11 @@ class Engine(Operations):
 
     def restore(self) -> bool:
         """The state is saved and loaded, now and then: it takes long."""
-        return self.chance(20) and self.world.do("restore")
+        return self.chance(20) and self.restore_now()
+
+    def restore_now(self) -> bool:
+        """The state is saved and loaded."""
+        return self.world.do("restore")
 
     def reject(self) -> bool:
         """An event with arguments out of the blue; whatever comes of it is checked."""
@@ -164,8 +182,7 @@ class Engine(Operations):
         event = events[self.choose(len(events))]
         if event[0] == "share" and self._is_partial(block):
             return False  # not wrong, but the next step would have to fill it
-        self.world.do(*event)
-        return True
+        return self.world.do(*event)
 
     def _is_partial(self, block: int) -> bool:
         written = self.world.runtime.placements.written
@@ -173,8 +190,6 @@ class Engine(Operations):
 
     def reject_step(self) -> bool:
         """The step being planned with one thing more that is out of the blue."""
-        if not self.chance(40):
-            return False
         request, limit = self.choose(2 + self.names), 4 * self.size
         start, count = self.choose(limit), self.choose(limit)
         step = self.step
@@ -192,8 +207,7 @@ class Engine(Operations):
         self.step, self.ahead = Step(), {}
         self.promised.clear()
         self.wanted.clear()
-        self.world.do("step", step)
-        return True
+        return self.world.do("step", step)
 
     # --- memory -------------------------------------------------------------------
 
@@ -232,6 +246,6 @@ EVENTS: dict[str, float] = {
     "interrupt": 1,
     "restore": 1,
     "reject": 1,
-    "reject_step": 1,
+    "reject_step": 0.4,
 }
 OPERATIONS = PLANNED | EVENTS

@@ -156,9 +156,14 @@ class Operations:
 
     # --- admission ----------------------------------------------------------------
 
+    def can_admit(self) -> bool:
+        """Whether there may be memory for one request more."""
+        few = len(self.running) + len(self.ahead) < MOST_REQUESTS
+        return few and (self.world.runtime.free_pairs > 0 or bool(self.prefixes))
+
     def admit(self) -> bool:
         """A new request, perhaps with a prefix hit, and its first chunk."""
-        if len(self.running) >= MOST_REQUESTS:
+        if not self.can_admit():
             return False
         self.names += 1
         request, hit = self.names, self._hit()
@@ -191,8 +196,8 @@ class Operations:
 
     def share_in_fill(self) -> bool:
         """A block is filled, and shared by a new request in the same step."""
-        ready = [r for r in self.idle if self._can_fill(r)]
-        if not ready or len(self.running) >= MOST_REQUESTS:
+        ready = self.can_share_in_fill()
+        if not ready:
             return False
         writer = self.one_of(ready)
         table = self.table(writer)
@@ -206,6 +211,12 @@ class Operations:
         self._write_range(writer, table.tokens, self.size - partial, drafts)
         self._write(self.names, 1 + self.choose(self.size), 0)
         return True
+
+    def can_share_in_fill(self) -> list[int]:
+        """Requests whose block another one may share while it is being filled."""
+        if len(self.running) >= MOST_REQUESTS:
+            return []
+        return [r for r in self.idle if self._can_fill(r)]
 
     def _can_fill(self, request: int) -> bool:
         table = self.table(request)
