@@ -109,6 +109,7 @@ def _check_derived(state: Placements) -> None:
     copy.requests = {key: attrs.evolve(r) for key, r in state.requests.items()}
     copy.binder = [r and copy.requests.get(r.id) for r in state.binder]
     copy.derive()
+    _demand("blocks given up", state.gaps, copy.gaps)
     _demand("free slots", state.zone.free, copy.zone.free)
     _demand("blocks by granule", state.block_at, copy.block_at)
     live, fresh = state.pool.facts(), copy.pool.facts()

@@ -63,6 +63,7 @@ class Placements:
     owed: list[tuple[Request, int]] = attrs.field(factory=list)
     step: int = 0
     adopted: int = 0
+    gaps: int = 0  # blocks that running requests have given up
     releases: int = 0  # last references lost so far: the clock of eviction
     journal: Journal | None = None
 
@@ -173,9 +174,11 @@ class Placements:
             self.block_at[self.granule[block]] = block
             if self.slot[block] >= 0:
                 self.zone.claim(self.slot[block])
+        self.gaps = 0
         for state in self.requests.values():
             held = [b for b in state.blocks if b != RELEASED]
             state.released = len(state.blocks) - len(held)
+            self.gaps += state.released
             state.shared = {b for b in held if self.binder[b] is not state}
             state.open = [p for p in state.pairs if self.pool.free_places[p]]
 
@@ -291,6 +294,7 @@ class Placements:
         self._log(index, state.blocks)
         state.blocks[index] = RELEASED
         state.released += 1
+        self.gaps += 1
         state.shared.discard(block)
         self._dereference(state, block)
 
@@ -299,6 +303,7 @@ class Placements:
         state = self.running("finish", request)
         self._touch(state)
         del self.requests[request]
+        self.gaps -= state.released
         for pair in state.pairs:
             self.pool.disown(pair)
         for block in reversed(state.blocks):

@@ -24,17 +24,19 @@ def check_writes(state: Placements, step: Step, ends: Ends) -> list[Write]:
     (unknown, a gap, past the table, two ranges of one request) and SharedBlockError.
     """
     size = state.layout.block_tokens
-    requests, binder, sealed = state.requests, state.binder, state.sealed
+    running, binder, sealed = state.requests.get, state.binder, state.sealed
     now = state.step
     writes: list[Write] = []
     for request, start, count in step.writes:
-        writer = requests.get(request)
-        if writer is None or not 0 <= start <= writer.tokens or count < 1:
+        writer = running(request)
+        if writer is None or count < 1:
             raise _write_refusal(state, request, start, count)
         blocks, end = writer.blocks, start + count
         index = (end - 1) // size
         if index >= len(blocks):
             raise _write_refusal(state, request, start, count)
+        if start != writer.tokens:
+            _check_rewrite(state, writer, start, end)
         while True:  # from the last block back to the first, mostly the same
             block, base = blocks[index], index * size
             if block < 0 or binder[block] is not writer or sealed[block] <= now:
@@ -42,8 +44,6 @@ def check_writes(state: Placements, step: Step, ends: Ends) -> list[Write]:
             if base <= start:
                 break
             index -= 1
-        if end < writer.tokens:
-            _check_beyond(state, writer, end)
         writes.append((writer, block, start - base, start, end))
         ends[request] = end
     if len(ends) != len(writes):
@@ -80,8 +80,12 @@ def _check_sealed(
     raise _shared_refusal(state, writer, index, max(start, base))
 
 
-def _check_beyond(state: Placements, writer: RequestState, end: int) -> None:
-    """A rewrite that ends earlier takes nothing from others that read what follows."""
+def _check_rewrite(
+    state: Placements, writer: RequestState, start: int, end: int
+) -> None:
+    """A rewrite leaves no gap, and takes nothing from others that read what follows."""
+    if not 0 <= start <= writer.tokens:
+        raise _write_refusal(state, writer.id, start, end - start)
     size = state.layout.block_tokens
     for index in range(-(-end // size), -(-writer.tokens // size)):
         block = writer.blocks[index]
@@ -116,18 +120,26 @@ def check_reads(state: Placements, step: Step, ends: Ends) -> None:
 
     Raises RequestError (unknown, empty range, released block) and UnwrittenReadError.
     """
-    requests = state.requests
+    extent_of = ends.get
     for ranges in (step.reads, step.readbacks):
         for request, start, end in ranges:
-            reader = requests.get(request)
-            if reader is None or not 0 <= start < end:
-                accepted = "a running request and 0 <= start < end"
-                raise RequestError("read", request, f"range {start} to {end}", accepted)
-            extent = ends.get(request, reader.tokens)
-            if end > extent:
-                raise _unwritten(state, reader, max(start, extent))
-            if reader.released:
-                _check_held(state, reader, start, end)
+            # Mostly a decode reads what it has, this step's token included.
+            if state.gaps or not 0 <= start < end <= extent_of(request, 0):
+                _check_read(state, ends, request, start, end)
+
+
+def _check_read(
+    state: Placements, ends: Ends, request: Request, start: int, end: int
+) -> None:
+    reader = state.requests.get(request)
+    if reader is None or not 0 <= start < end:
+        accepted = "a running request and 0 <= start < end"
+        raise RequestError("read", request, f"range {start} to {end}", accepted)
+    extent = ends.get(request, reader.tokens)
+    if end > extent:
+        raise _unwritten(state, reader, max(start, extent))
+    if reader.released:
+        _check_held(state, reader, start, end)
 
 
 def _check_held(state: Placements, reader: RequestState, start: int, end: int) -> None:

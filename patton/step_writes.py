@@ -25,15 +25,18 @@ def carry_out(
     for writer, block, offset, start, end in writes:
         slot = slots[block]
         count = end - start
-        # The common case, a token appended inside a begun block, changes no slot.
+        level = offset + count
+        # The common case, tokens appended to one begun block, takes no slot.
         if (
-            offset + count < size
+            level <= size
             and slot != FRESH
             and start == writer.tokens == writer.confirmed
             and not drafts
         ):
-            written[block] = confirmed[block] = offset + count
+            written[block] = confirmed[block] = level
             writer.tokens = writer.confirmed = end
+            if level == size and slot >= 0:
+                state.due[block] = writer.id, start - offset
             granule, request = granules[block], writer.id
             epoch = epochs[block]
             rows.append((block, epoch, granule, slot, offset, count, request, start))
@@ -54,39 +57,29 @@ def _write_range(
     size = state.layout.block_tokens
     blocks, request = writer.blocks, writer.id
     slots, granules, epochs = state.slot, state.granule, state.epoch
+    written, confirmed, due = state.written, state.confirmed, state.due
     if start <= writer.confirmed:
         writer.confirmed = max(end - drafts, start)
     verified = writer.confirmed
-    base = start - start % size
+    position, base = start, start - start % size
     while base < end:
         block = blocks[base // size]
-        first = start - base if start > base else 0
-        written = min(size, end - base)
-        confirmed = written
-        if verified < base + written:
-            confirmed = verified - base if verified > base else 0
+        level = sure = min(size, end - base)
+        if verified < base + level:
+            sure = max(verified - base, 0)
         slot = slots[block]
         if slot == FRESH:
-            slot = NO_SLOT if confirmed == size else _first_slot(state, block)
+            slot = NO_SLOT if sure == size else _first_slot(state, block)
             slots[block] = slot
-        state.written[block] = written
-        state.confirmed[block] = confirmed
-        if slot >= 0 and (confirmed == size or block in state.due):
+        written[block], confirmed[block] = level, sure
+        if slot >= 0 and (sure == size or block in due):
             state.note_due(block, request, base)
-        count, position = written - first, base + first
+        first, granule, epoch = position - base, granules[block], epochs[block]
         rows.append(
-            (
-                block,
-                epochs[block],
-                granules[block],
-                slot,
-                first,
-                count,
-                request,
-                position,
-            )
+            (block, epoch, granule, slot, first, level - first, request, position)
         )
         base += size
+        position = base
     if writer.tokens > end:
         _forget_beyond(state, writer, end)
     writer.tokens = end

@@ -134,7 +134,6 @@ def test_words() -> None:
         == element_words(LLAMA, "key", element)
     )
     assert element_words(LLAMA, "value", element).startswith("Value in granule 35 (")
-    assert (
-        "Value in slot 5, token 4, element 19, KV head 1, layer 2"
-        == element_words(LLAMA, "slot", element._replace(index=5))
+    assert "Value in slot 5, token 4, element 19, KV head 1, layer 2" == element_words(
+        LLAMA, "slot", element._replace(index=5)
     )
