@@ -143,8 +143,8 @@ class StalledTraceError(PattonError):
     """
 
     template: ClassVar[str] = (
-        "instruction {line} on channel {channel} waits for ever from cycle {cycle}: an "
-        "activated request waits for a row that another closed, and may not reopen it"
+        "instruction {line} on channel {channel} waits for ever from cycle {cycle}: it "
+        "and activated requests before it close each other's rows"
     )
 
     line: int
