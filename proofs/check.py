@@ -57,6 +57,7 @@ class _Tally:
     status: Verdict = "proved"
     seconds: float = 0.0
     rlimit: int = 0
+    hardest: int = 0  # rlimit of one question
     details: list[str] = attrs.field(factory=list)
 
     def fail(self, status: Verdict, detail: str) -> None:
@@ -67,6 +68,7 @@ class _Tally:
     def count(self, name: str, answer: Answer) -> None:
         self.seconds += answer.seconds
         self.rlimit += answer.rlimit
+        self.hardest = max(self.hardest, answer.rlimit)
         if answer.status != "proved":
             self.fail(answer.status, f"{answer.status}: {name}")
 
@@ -93,8 +95,8 @@ def check(theorem: Theorem, effort: Effort | None = None) -> Result:
     refuted = 0
     for bug in theorem.planted:
         # Without any sizes a solver looks for a proof that is not there until it is
-        # stopped: after twice the work that the proof without the bug took.
-        limit = 2 * tally.rlimit if theorem.few else RLIMIT
+        # stopped: after twice the work that a proof without the bug took.
+        limit = 2 * tally.hardest if theorem.few else RLIMIT
         if is_refuted(theorem, bug, limit):
             refuted += 1
         else:

@@ -35,7 +35,7 @@ class Few(Formulas):
 
     def unknown(self, name: str) -> Callable[..., Term]:
         """A table with an unknown in each cell."""
-        domain, _, value = SIGNATURE[name.partition("'")[0]].partition(">")
+        domain, _, value = SIGNATURE[name.partition(" ")[0]].partition(">")
         return _cells(name, domain, value)
 
     def forall(self, sorts: str, claim: Callable[..., Term]) -> Term:

@@ -180,7 +180,7 @@ class Unbounded(Formulas):
 
     def unknown(self, name: str) -> Callable[..., Term]:
         """A function that a solver knows nothing about."""
-        domain, _, value = SIGNATURE[name.partition("'")[0]].partition(">")
+        domain, _, value = SIGNATURE[name.partition(" ")[0]].partition(">")
         return self._function(name, domain, value)
 
     def forall(self, sorts: str, claim: Callable[..., Term]) -> Term:

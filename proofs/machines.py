@@ -71,6 +71,8 @@ def about_machine(
     given: Callable[..., tuple[Any, ...]],
     claim: Callable[..., Iterator[Claim]],
     planted: tuple[Bug, ...],
+    *,
+    apart: bool = False,
 ) -> Theorem:
     """A theorem whose section "given" takes a space and a reading of the language."""
     return Theorem(
@@ -82,4 +84,5 @@ def about_machine(
         witness=None,
         few=lambda space: given(space, Few()),
         planted=planted,
+        apart=apart,
     )

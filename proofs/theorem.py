@@ -91,7 +91,8 @@ class Theorem:
     given: makes the arguments of `claim` in a space. witness: None if the statement is
     pure logic; then `few` is its "given" in a scope so small that a solver finds out
     whether premises can be kept and claims broken. kind: of statement. branches:
-    whether the shipped code may branch. examples: cases in which to look for a
+    whether the shipped code may branch. apart: whether claims are proved one by one
+    rather than together. examples: cases in which to look for a
     counterexample; by default a solver looks through all cases of small layouts.
     """
 
@@ -104,6 +105,7 @@ class Theorem:
     kind: str = "all geometries"
     few: Callable[..., tuple[Any, ...]] | None = None
     branches: bool = False
+    apart: bool = False
     examples: Callable[[], Iterable[Case]] | None = None
 
 
@@ -114,6 +116,7 @@ class Reading(NamedTuple):
     claims: list[Claim]
     owed: list[Named]
     closed: list[Named]  # ways that the code did not go
+    apart: bool = False
 
     @property
     def premise_terms(self) -> list[Term]:
@@ -122,6 +125,9 @@ class Reading(NamedTuple):
 
     def goals(self) -> Iterator[Goal]:
         """All claims together, and all that the operators and the branches owe."""
+        if self.apart:
+            yield from self.single_goals()
+            return
         claim = every(claim.holds for claim in self.claims)
         if claim is not True:
             yield Goal("claims", self.premise_terms, _term(claim))
@@ -167,4 +173,4 @@ def readings(
 
     for path, closed in all_paths(make_space, run):
         known = [*path.premises, *path.facts]
-        yield Reading(known, [*claims], path.obligations, closed)
+        yield Reading(known, [*claims], path.obligations, closed, theorem.apart)
