@@ -23,10 +23,12 @@ from patton.errors import SimulatorError
 
 TIMEOUT_S: Final = 3600
 
-CYCLES: Final = re.compile(r"^\s*memory_system_cycles:\s*(\d+)\s*$", re.MULTILINE)
-COUNT: Final = re.compile(r"^\s*CH(\d+)_num_(\w+)_commands:\s*(\d+)\s*$", re.MULTILINE)
+# `name: number`, with a comment after it where the simulator has one.
+VALUE: Final = r":\s*(\d+)\s*(?:#.*)?$"
+CYCLES: Final = re.compile(rf"^\s*memory_system_cycles{VALUE}", re.MULTILINE)
+COUNT: Final = re.compile(rf"^\s*CH(\d+)_num_(\w+)_commands{VALUE}", re.MULTILINE)
 STATE: Final = re.compile(
-    r"^\s*CH(\d+)_(active|precharged)_cycles:\s*(\d+)\s*$", re.MULTILINE
+    rf"^\s*CH(\d+)_(active|precharged)_cycles{VALUE}", re.MULTILINE
 )
 
 # In the simulator's source tree, seen from its binary.
@@ -85,14 +87,19 @@ def run_simulator(
 
 
 def read_statistics(text: str, simulator: str = "simulator") -> Printed:
-    """Read what the simulator printed. Raises SimulatorError if cycles are missing."""
-    cycles = CYCLES.search(text)
-    if cycles is None:
+    """Read what the simulator printed.
+
+    Raises SimulatorError if it has no cycles or no command counts: to compare nothing
+    would look like agreement.
+    """
+    cycles, counts = CYCLES.search(text), COUNT.findall(text)
+    if cycles is None or not counts:
+        missing = "command counts" if cycles else "memory_system_cycles"
         accepted = "its statistics on standard output"
-        raise SimulatorError(simulator, "no memory_system_cycles printed", accepted)
+        raise SimulatorError(simulator, f"no {missing} printed", accepted)
     commands: dict[int, dict[str, int]] = {}
     known = Command.__members__
-    for channel, name, count in COUNT.findall(text):
+    for channel, name, count in counts:
         if int(count) and name in known:
             commands.setdefault(int(channel), {})[name] = int(count)
     states: dict[str, dict[int, int]] = {"active": {}, "precharged": {}}

@@ -26,9 +26,12 @@ def statistics(result: AimResult) -> str:
     lines.append(f"  memory_system_cycles: {result.cycles}")
     for channel in range(32):
         counts = {"ACT": 0, "SYNC": 0, **result.commands.get(channel, {})}
-        lines += [f"  CH{channel}_num_{n}_commands: {k}" for n, k in counts.items()]
+        lines += [
+            f"    CH{channel}_num_{n}_commands: {k}  # total number of {n} commands"
+            for n, k in counts.items()
+        ]
         active = result.active_cycles[channel]
-        lines += [f"  CH{channel}_active_cycles: {active}"]
+        lines += [f"    CH{channel}_active_cycles: {active}  # total number of them"]
         lines += [f"  CH{channel}_precharged_cycles: {result.cycles - active}"]
     return "\n".join(lines) + "\n"
 

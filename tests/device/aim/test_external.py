@@ -13,6 +13,8 @@ from patton.errors import SimulatorError
 from tests.device.aim.fake_simulator import install, statistics
 from tests.device.aim.traces import random_trace
 
+SHORTEST = "memory_system_cycles: 1\n CH0_num_ACT_commands: 0\n"
+
 
 def compared(folder: Path, printed: AimResult, own: AimResult) -> list[str]:
     program = install(folder, statistics(printed))
@@ -62,12 +64,14 @@ def test_a_trace_file_and_an_own_configuration(tmp_path: Path) -> None:
         ("no config", "given with --simulator-config"),
         ("fails", "exit status 3"),
         ("prints nothing", "no memory_system_cycles"),
+        ("counts nothing", "no command counts"),
         ("hangs", "timed out"),
     ],
 )
 def test_a_simulator_that_does_not_do(tmp_path: Path, trouble: str, words: str) -> None:
     """Each trouble is a typed error that names the program."""
-    printed = "" if trouble == "prints nothing" else "memory_system_cycles: 1\n"
+    known = {"prints nothing": "", "counts nothing": "memory_system_cycles: 1\n"}
+    printed = known.get(trouble, SHORTEST)
     program = install(tmp_path, printed, status=3 * (trouble == "fails"))
     if trouble == "missing":
         program.unlink()
@@ -91,6 +95,6 @@ def test_unknown_statistics_are_passed_over() -> None:
 
 def test_a_stand_in_wants_an_end(tmp_path: Path) -> None:
     """Instructions without EOC get one on their way to the simulator."""
-    program = install(tmp_path, "memory_system_cycles: 1\n")
+    program = install(tmp_path, SHORTEST)
 
     assert 1 == run_simulator(program, list[Instruction]()).cycles
