@@ -13,6 +13,7 @@ from proofs.layouts import small_layouts
 from proofs.numbers import SymbolicUseError
 from proofs.solver import RLIMIT, Answer, Goal, Status, ask
 from proofs.spaces import AllGeometries
+from proofs.swaps import SwapError
 from proofs.theorem import Bug, Reading, Theorem, readings
 
 Verdict = Status | Literal["empty", "deaf"]
@@ -97,9 +98,13 @@ def check(theorem: Theorem, effort: Effort | None = None) -> Result:
         # Without any sizes a solver looks for a proof that is not there until it is
         # stopped: after twice the work that a proof without the bug took.
         limit = 2 * tally.hardest if theorem.few else RLIMIT
-        if is_refuted(theorem, bug, limit):
-            refuted += 1
-        else:
+        try:
+            is_noticed = is_refuted(theorem, bug, limit)
+        except SwapError as error:
+            tally.fail("deaf", str(error))
+            continue
+        refuted += is_noticed
+        if not is_noticed:
             tally.fail("deaf", f"not noticed: {bug.says}")
     return Result(
         theorem.name,

@@ -149,7 +149,9 @@ LEMMAS = (
 
 # Near misses that a prover must refute, or else it proves nothing.
 FALSE_LEMMAS = (
-    _lemma("combine, b = m", "", [_b >= 0, _b <= _m], (_a * _m + _b) / _m == _a),
+    _lemma(
+        "combine, b = m", "", [_b >= 0, _b <= _m, _m > 0], (_a * _m + _b) / _m == _a
+    ),
     _lemma("bound, b = m", "", [_a >= 0, _a < _A, _b <= _m], _a * _m + _b < _A * _m),
     _lemma("digit, x = A m", "", [_x >= 0, _m > 0, _x <= _A * _m], _x / _m < _A),
     _lemma("split, m = 0", "", [_m >= 0], (_x / _m) * _m + _x % _m == _x),

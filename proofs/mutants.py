@@ -117,15 +117,16 @@ def sample(mutants: Sequence[Mutant], count: int) -> list[Mutant]:
     return [mutants[i * len(mutants) // count] for i in range(count)]
 
 
-def fate(mutant: Mutant) -> Fate:
-    """What the theorems say of a mutant."""
+def fate(mutant: Mutant, theorems: Sequence[Theorem] = ()) -> Fate:
+    """What these theorems, or all about addresses, say of a mutant."""
+    theorems = theorems or _theorems(mutant)
     function = shipped(f"addresses.{mutant.function}")
     small_layouts()  # made once, and never by a mutant
     with replaced(function, code_of(function, mutant.tree)):
-        failing = next((t for t in _theorems(mutant) if not is_proved(t)), None)
+        failing = next((t for t in theorems if not is_proved(t)), None)
         if failing is None:
             return "ACCEPTED"
-        for theorem in (failing, *_theorems(mutant)):
+        for theorem in (failing, *theorems):
             if finite.search(theorem) is not None:
                 return "rejected"
         return "rejected, not confirmed"

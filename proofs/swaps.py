@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import CodeType, FunctionType
 
+# What functions were before they were first changed: changes are made to that text.
+_shipped_code: dict[FunctionType, CodeType] = {}
+
 
 class SwapError(ValueError):
     """A planned change does not fit the shipped text any more."""
@@ -39,7 +42,8 @@ def shipped(name: str) -> FunctionType:
 
 def tree_of(function: FunctionType) -> ast.FunctionDef:
     """The function's definition as a syntax tree of its own."""
-    source = textwrap.dedent(inspect.getsource(function))
+    code = _shipped_code.get(function, function.__code__)
+    source = textwrap.dedent(inspect.getsource(code))
     node = ast.parse(source).body[0]
     assert isinstance(node, ast.FunctionDef)
     node.decorator_list = []
@@ -60,6 +64,7 @@ def code_of(function: FunctionType, tree: ast.FunctionDef) -> CodeType:
 def replaced(function: FunctionType, code: CodeType) -> Iterator[None]:
     """Run the function with other code for a while."""
     kept = function.__code__
+    _shipped_code.setdefault(function, kept)
     function.__code__ = code
     try:
         yield

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import z3
+
+from proofs.__main__ import main
+from proofs.swaps import swapped
+
+ONE = ["--only", "key_comes_back", "--jobs", "1"]
+
+
+def test_table_names_theorem_clause_cost_and_result(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A line a theorem, and a summary."""
+    assert 0 == main(ONE)
+
+    lines = capsys.readouterr().out.splitlines()
+    row = next(line for line in lines if line.startswith("key_comes_back"))
+    assert "MAP-INVERSE" in row
+    assert "proved (24 obligations, 2 bugs seen)" in row
+    assert "all proved" in lines[-1]
+
+
+def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing else goes to standard output."""
+    assert 0 == main([*ONE, "--json"])
+
+    report = json.loads(capsys.readouterr().out)
+    (theorem,) = report.pop("theorems")
+    seconds = theorem.pop("seconds")
+    assert {"proved": True} == report
+    assert 0 < seconds < 60
+    assert theorem == {
+        "name": "key_comes_back",
+        "clause": "MAP-INVERSE",
+        "status": "proved",
+        "obligations": 24,
+        "planted_bugs_refuted": 2,
+    }
+
+
+def test_a_refuted_theorem_ends_with_status_1(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With its counterexample below its line."""
+    with swapped("addresses.key_address", "token % m.banks", "token % m.lanes"):
+        assert 1 == main(ONE)
+
+    told = capsys.readouterr().out
+    assert "REFUTED" in told
+    assert "not true: the token comes back" in told
+    assert "NOT ALL PROVED" in told
+
+
+def test_nothing_proved_is_not_all_proved() -> None:
+    """A name that no theorem has is no success."""
+    assert 1 == main(["--only", "no such theorem", "--jobs", "1"])
+
+
+def test_dumped_files_are_decided_again(tmp_path: Path) -> None:
+    """Each file alone has no model, and says which claim it is."""
+    assert 0 == main([*ONE, "--dump", str(tmp_path), "--seeds", "2"])
+
+    files = sorted(tmp_path.glob("*.smt2"))
+    assert 6 == len(files)  # five claims, and what the operators owe
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        solver = z3.Solver()
+        solver.from_string(text)
+        assert text.startswith("; ")
+        assert z3.unsat == solver.check()
+
+
+@pytest.mark.skipif(find_spec("cvc5") is None, reason="needs the extra cross")
+def test_a_second_solver_agrees() -> None:
+    """The same questions, another program."""
+    assert 0 == main([*ONE, "--cross"])
