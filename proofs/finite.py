@@ -9,6 +9,7 @@ on it, so that what is printed does happen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain
 from random import Random
 from typing import Any
@@ -88,16 +89,20 @@ def _drawn(theorem: Theorem, draws: int) -> Iterator[Case]:
         for _ in range(draws):
             space = DrawnCase(layout, random)
             theorem.given(space)
-            yield Case(lambda one=layout: one, space.values)  # type: ignore[misc]
+            yield Case(partial(_same, layout), space.values)
 
 
 def _solved(theorem: Theorem, bug: Bug | None) -> Iterator[Case]:
     for layout in small_layouts():
-        for reading in readings(theorem, lambda one=layout: OneLayout(one), bug):  # type: ignore[misc]
+        for reading in readings(theorem, partial(OneLayout, layout), bug):
             for goal in reading.goals():
                 answer = ask(goal.question)
                 if answer.status == "refuted":
-                    yield Case(lambda one=layout: one, answer.values)  # type: ignore[misc]
+                    yield Case(partial(_same, layout), answer.values)
+
+
+def _same(layout: Layout) -> Layout:
+    return layout
 
 
 def layout_in_words(layout: Layout) -> str:

@@ -57,8 +57,8 @@ def test_nothing_is_said_of_what_was_not_validated() -> None:
 def test_a_wrong_stream_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A generator that forgets commits."""
 
-    def forgetful(placed: PlacedStep) -> StepStreams:
-        streams = generate_step(placed)
+    def forgetful(placed: PlacedStep, **options: Any) -> StepStreams:
+        streams = generate_step(placed, **options)
         return attrs.evolve(streams, commit=None)
 
     monkeypatch.setattr(served, "generate_step", forgetful)
