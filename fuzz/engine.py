@@ -166,6 +166,9 @@ class Engine(Operations):
         """An event with arguments out of the blue; whatever comes of it is checked."""
         state, wild = self.world.runtime.placements, 1 + self.names
         block = self.choose(len(state.granule) + 1)
+        full = [b for b, level in enumerate(state.confirmed) if level == self.size]
+        if full and self.chance(50):
+            block = self.one_of(full)
         request = self.choose(wild)
         if request in self.ahead or block in (self.wanted | self.promised):
             return False
@@ -178,11 +181,35 @@ class Engine(Operations):
             ("finish", wild),
         ]
         if self.world.validator is None:
-            events.append(("commit", block))
+            staged = [b for b, slot in enumerate(state.slot) if slot >= 0]
+            one = self.one_of(staged) if staged and self.chance(80) else block
+            events += [("commit", one)]
         event = events[self.choose(len(events))]
         if event[0] == "share" and self._is_partial(block):
             return False  # not wrong, but the next step would have to fill it
         return self.world.do(*event)
+
+    def overwrite(self) -> bool:
+        """A request writes what it has written, whoever may read it by now."""
+        written = [r for r in self.idle if self.table(r).tokens]
+        if self.ahead or not written:
+            return False
+        request = self.one_of(written)
+        start = self.choose(self.table(request).tokens)
+        count = 1 + self.choose(2 * self.size)
+        return self.world.do("step", Step(writes=[(request, start, count)]))
+
+    def share_unfilled(self) -> bool:
+        """A partial block is shared by a request that leaves before it is full."""
+        ready = self.can_share_in_fill()
+        if self.ahead or not ready:
+            return False
+        table = self.table(self.one_of(ready))
+        self.names += 1
+        for block in table.blocks[: table.tokens // self.size + 1]:
+            self.world.do("share", self.names, block)
+        self.world.do("step", Step())
+        return self.world.do("finish", self.names)
 
     def _is_partial(self, block: int) -> bool:
         written = self.world.runtime.placements.written
@@ -192,6 +219,10 @@ class Engine(Operations):
         """The step being planned with one thing more that is out of the blue."""
         request, limit = self.choose(2 + self.names), 4 * self.size
         start, count = self.choose(limit), self.choose(limit)
+        if self.running and self.chance(70):  # mostly what could be meant seriously
+            request = self.one_of(self.running)
+            start = self.choose(self.table(request).tokens + 1)
+            count = 1 + self.choose(self.size)
         step = self.step
         wrong = [
             attrs.evolve(step, writes=[*step.writes, (request, start, count)]),
@@ -245,7 +276,9 @@ EVENTS: dict[str, float] = {
     "commit": 2,
     "interrupt": 1,
     "restore": 1,
-    "reject": 1,
+    "reject": 1.5,
     "reject_step": 0.4,
+    "overwrite": 0.6,
+    "share_unfilled": 0.4,
 }
 OPERATIONS = PLANNED | EVENTS

@@ -48,7 +48,8 @@ class Recorded:
     @classmethod
     def read(cls, path: Path) -> Recorded:
         """Read a file. Raises ValueError, TypeError, LookupError for anything else."""
-        head, *rows = [json.loads(line) for line in path.open(encoding="utf-8")]
+        lines = path.read_text(encoding="utf-8").splitlines()
+        head, *rows = [json.loads(line) for line in lines]
         watch = head.pop("watch")
         head.pop("found", None)
         events = [_decoded(row) for row in rows]

@@ -195,6 +195,19 @@ class PlacementMachine(RuleBasedStateMachine):
         """An event out of the blue, or the step with something out of the blue."""
         self.perform("reject_step" if with_step else "reject", number)
 
+    @precondition(lambda self: self.engine.can_share_in_fill())
+    @precondition(lambda self: not self.engine.ahead)
+    @rule(number=NUMBERS)
+    def share_unfilled(self, number: int) -> None:
+        """A sharer that leaves before the block is full."""
+        self.perform("share_unfilled", number)
+
+    @precondition(lambda self: self.engine.idle and not self.engine.ahead)
+    @rule(number=NUMBERS)
+    def overwrite(self, number: int) -> None:
+        """What was written, though others may read it."""
+        self.perform("overwrite", number)
+
     @precondition(lambda self: not self.engine.world.runtime.free_pairs)
     @precondition(lambda self: not self.engine.ahead)
     @rule(number=NUMBERS)

@@ -15,11 +15,11 @@ from typing import Any, Literal, Protocol
 
 import attrs
 
-from fuzz.preferences import Preferences
+from fuzz.attribution import Attributed
 from fuzz.refinement import Refinement, RefinementError
 from fuzz.rehearsal import check_refusal
 from patton.commands import Phase
-from patton.device.provenance import StreamValidator
+from patton.device.provenance import Fault, StreamValidator
 from patton.errors import (
     ExecutionError,
     InconsistencyError,
@@ -111,7 +111,7 @@ class World:
         watcher: Watcher | None = None,
     ) -> World:
         """A fresh runtime, watched from now on."""
-        kind = Preferences if level == "everything" else Refinement
+        kind = Attributed if level == "everything" else Refinement
         validator = StreamValidator.of(runtime.layout) if device else None
         refinement = kind.attach(runtime)
         return cls(runtime, level, refinement, validator, watcher)
@@ -182,7 +182,10 @@ class World:
 
     def _restore(self) -> None:
         """The state as plain data and back is the same state."""
-        self.runtime.restore(self.runtime.snapshot())
+        before = self.runtime.snapshot()
+        self.runtime.restore(before)
+        if self.runtime.snapshot() != before:
+            raise FailureError("LIFE-SAME", "the state loaded is not the one saved")
 
     def _interrupt(self, index: int, abandon: bool) -> None:
         """The last stream of the next step stops before a command, counted round.
@@ -228,6 +231,8 @@ def clause_of(error: BaseException) -> str:
     if isinstance(error, RefinementError):
         return error.clause
     if isinstance(error, ValidationError):
+        if error.fault == Fault.OPERAND:
+            return "CMD-BUFFER"
         return CLAUSE_OF_PHASE[error.phase]
     if isinstance(error, StepOrderError):
         return "STEP-PLACED"

@@ -31,6 +31,7 @@ from proofs.theorems import (
     shift,
     sums,
     value_operands,
+    words,
 )
 
 THEOREMS: tuple[Theorem, ...] = (
@@ -53,6 +54,7 @@ THEOREMS: tuple[Theorem, ...] = (
     *pair_set.THEOREMS,
     *events.THEOREMS,
     *possible.THEOREMS,
+    *words.THEOREMS,
     *commits.THEOREMS,
     *lock_step.THEOREMS,
     *sums.THEOREMS,

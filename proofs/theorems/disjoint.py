@@ -43,7 +43,9 @@ def claim(
     # What is found at an address depends on the address alone.
     found = first.element(g, a), first.element(g, b)
     yield Claim("one element is found there", implies(same(a, b), same(*found)), shown)
-    yield Claim("it is the same element", implies(same(a, b), same(x, y)), shown)
+    for name, one, other in zip(x._fields, x, y, strict=True):
+        says = f"it has the same {name}"
+        yield Claim(says, implies(same(a, b), one == other), shown)
     orders = {
         "sub-block": (x.element // g.map.banks, y.element // g.map.banks),
         "block": (x.index, y.index),
