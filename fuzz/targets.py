@@ -1,0 +1,164 @@
+"""What can be fuzzed: every target by name, each a function of a seed and a time.
+
+`canary` must fail: it runs a planted bug, so that a campaign which finds nothing wrong
+with it is known to be unable to find anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import attrs
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from fuzz import bytes_target
+from fuzz.bugs import catalogue, serve
+from fuzz.driver import Volume, drive
+from fuzz.files import Recorded, minimal
+from fuzz.machine import PlacementMachine
+from fuzz.world import FailureError, World
+
+CANARY = "slots though they are switched off"
+SERVED_STEPS = 20
+
+
+@attrs.frozen
+class Outcome:
+    """How a target did. recorded: events that lead to the failure, if it has any."""
+
+    target: str
+    seed: int
+    steps: int
+    seconds: float
+    failure: FailureError | None = None
+    recorded: Recorded | None = None
+
+    def row(self) -> dict[str, Any]:
+        """For the ledger."""
+        found = self.failure
+        return {
+            "target": self.target,
+            "seed": self.seed,
+            "steps": self.steps,
+            "seconds": round(self.seconds, 2),
+            "failure": {"clause": found.clause, "what": str(found)[:300]}
+            if found
+            else None,
+        }
+
+    def save(self, folder: Path) -> Path | None:
+        """The minimal file of a failure, if there is one to be made."""
+        if self.failure is None or self.recorded is None:
+            return None
+        path = folder / f"{self.target}-{self.failure.clause}-{self.seed}.jsonl"
+        least = minimal(self.recorded, self.failure.clause)
+        least.write(path, self.failure)
+        return path
+
+
+Target = Callable[[int, float], Outcome]
+TARGETS: dict[str, Target] = {}
+
+
+def target(run: Target) -> Target:
+    """Register a target under its function's name."""
+    TARGETS[run.__name__] = run
+    return run
+
+
+def _driven(name: str, number: int, volume: Volume) -> Outcome:
+    recorded = Recorded.of(volume.failed.world) if volume.failed else None
+    return Outcome(name, number, volume.steps, volume.seconds, volume.failure, recorded)
+
+
+UNBOUNDED = 10**12
+
+
+@target
+def touched(number: int, seconds: float) -> Outcome:
+    """The driver; what each step touched is compared."""
+    volume = drive(f"touched {number}", UNBOUNDED, seconds=seconds)
+    return _driven("touched", number, volume)
+
+
+@target
+def everything(number: int, seconds: float) -> Outcome:
+    """The driver; everything is compared at every step, stated choices as well."""
+    volume = drive(f"all {number}", UNBOUNDED, "everything", seconds=seconds)
+    return _driven("everything", number, volume)
+
+
+@target
+def streams(number: int, seconds: float) -> Outcome:
+    """The driver with a device: every stream is proved over tags."""
+    name = f"streams {number}"
+    volume = drive(name, UNBOUNDED, "everything", device=True, seconds=seconds)
+    return _driven("streams", number, volume)
+
+
+@target
+def machine(number: int, seconds: float) -> Outcome:
+    """The stateful machine of hypothesis."""
+    begun, before = process_time(), PlacementMachine.done.total()
+    failure, runs = None, 0
+    while failure is None and process_time() - begun < seconds:
+        failure = run_machine(number + 1_000_003 * runs, 20)
+        runs += 1
+    steps = PlacementMachine.done.total() - before
+    recorded = Recorded.of(_latest()) if failure else None
+    spent = process_time() - begun
+    return Outcome("machine", number, steps, spent, failure, recorded)
+
+
+def _latest() -> World:
+    assert PlacementMachine.latest is not None
+    return PlacementMachine.latest
+
+
+def run_machine(number: int, examples: int, steps: int = 100) -> FailureError | None:
+    """The stateful machine for some examples."""
+    chosen = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        derandomize=False,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )
+    try:
+        run_state_machine_as_test(seed(number)(PlacementMachine), settings=chosen)
+    except FailureError as failure:
+        return failure
+    return None
+
+
+@target
+def served(number: int, seconds: float) -> Outcome:
+    """An engine with data on two devices; each output is compared in every bit."""
+    begun, steps, case, failure = process_time(), 0, 0, None
+    while failure is None and process_time() - begun < seconds:
+        taken, failure = serve(number * 100_003 + case, SERVED_STEPS)
+        steps, case = steps + taken, case + 1
+    return Outcome("served", number, steps, process_time() - begun, failure)
+
+
+@target
+def readers(number: int, seconds: float) -> Outcome:
+    """Damaged event files, traces and workloads: read, or refused with an error."""
+    begun = process_time()
+    tried, failure = bytes_target.mutate(number, seconds)
+    return Outcome("readers", number, tried, process_time() - begun, failure)
+
+
+def canary(number: int, seconds: float) -> Outcome:
+    """The driver with a planted bug; must fail."""
+    with catalogue()[CANARY].planted():
+        name = f"canary {number}"
+        volume = drive(name, UNBOUNDED, "everything", seconds=seconds)
+        return _driven("canary", number, volume)

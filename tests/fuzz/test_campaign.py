@@ -1,0 +1,66 @@
+"""The commands: smoke, campaigns and their ledger, replay, damaged files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fuzz import bytes_target, campaign
+from fuzz.__main__ import main
+from fuzz.bugs import catalogue
+from fuzz.targets import TARGETS, touched
+
+
+def test_all_targets_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["smoke", "--seconds", "0.1"]) == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in TARGETS)
+    assert "canary       found" in told
+
+
+def test_a_campaign_goes_on_where_the_ledger_ends(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    for _ in range(2):
+        arguments = ["campaign", "--minutes", "0.01", "--ledger", str(ledger)]
+        assert main([*arguments, "--target", "touched"]) == 0
+    rows = [json.loads(line) for line in ledger.read_text().splitlines()]
+    seeds = [row["seed"] for row in rows]
+
+    assert sorted({*seeds}) == seeds
+    assert all(row["steps"] > 10 and row["failure"] is None for row in rows)
+    assert campaign.next_seed(ledger) == seeds[-1] + 1
+
+
+def test_a_failure_of_a_target_is_kept(tmp_path: Path) -> None:
+    with catalogue()["the Commit Zone is passed by"].planted():
+        outcome = touched(0, 20.0)
+        path = outcome.save(tmp_path)
+        assert path is not None
+        assert main(["replay", str(path)]) == 1
+    assert main(["replay", str(path)]) == 0
+    found = outcome.row()["failure"]
+    assert found["clause"] == "LIFE-DIRECT"
+    assert touched(0, 0.1).save(tmp_path) is None
+
+
+@pytest.mark.parametrize("command", ["volume", "situations"])
+def test_a_command_says_what_it_did(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    least = ["--least", "0"] if command == "situations" else []
+    assert main([command, "--steps", "300", "--seed", "3", *least]) == 0
+    assert "seed 3" in capsys.readouterr().out
+
+
+def test_readers_read_the_good_files(tmp_path: Path) -> None:
+    for kind, data in bytes_target.seeds():
+        bytes_target.READERS[kind](data, tmp_path / "good")
+
+
+def test_damaged_files_are_read_or_refused() -> None:
+    tried, failure = bytes_target.mutate(1, 0.5)
+
+    assert tried > 100
+    assert failure is None
