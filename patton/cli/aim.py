@@ -27,6 +27,7 @@ from patton.device.aim.presets import DEFAULT_PRESET
 from patton.device.aim.simulation import HOSTS
 from patton.device.aim.timeline import write_timeline
 from patton.device.aim.trace import Opcode, format_lines
+from patton.engine.costs import check_timing_known
 from patton.events import replay
 from patton.generate import generate_step
 
@@ -175,6 +176,7 @@ def export(
             for event in replay(events):
                 if event.plan is None or not _within(event.plan.step, first, last):
                     continue
+                check_timing_known(event.runtime.layout)
                 streams = generate_step(event.plan.place()).present()
                 chosen = [s for s in streams if not phases or s.phase.value in phases]
                 found = list(

@@ -33,6 +33,13 @@ OTHER_DEVICES = DEVICE_PRESETS.keys() - {"aim-gddr6", "tiny"}
 MAC_BOUND_PHASES = ("qk", "sv", "partial")
 
 
+def check_timing_known(layout: Layout) -> None:
+    """Raise DeviceConfigError for a device whose timing no public source gives."""
+    if layout.device.name in OTHER_DEVICES:
+        accepted = "aim-gddr6, since no timing of the others is known"
+        raise DeviceConfigError("cycles", "device", layout.device.name, accepted)
+
+
 @attrs.define(eq=False)
 class RunCosts:
     """What the streams of a run cost on an AiM device.
@@ -59,11 +66,8 @@ class RunCosts:
         Raises DeviceConfigError for a device that the preset does not describe, and
         FrameError for what no trace can address.
         """
-        if layout.device.name in OTHER_DEVICES and target.preset.name == DEFAULT_PRESET:
-            accepted = "aim-gddr6, or a Target with a preset of this device"
-            raise DeviceConfigError(
-                layout.device.name, "preset", target.preset.name, accepted
-            )
+        if target.preset.name == DEFAULT_PRESET:
+            check_timing_known(layout)
         layers = layout.model.layers
         check_frame(frame_of(layout), layers - 1, target.operands)
         target = attrs.evolve(target, channels=layout.device.channels)

@@ -272,3 +272,16 @@ def test_a_timeline_of_a_trace(patton: Command, tmp_path: Path) -> None:
 
     names = {event["name"] for event in json.loads(out.read_text())["traceEvents"]}
     assert {"MAC16", "WRGB", "TMOD", "8.trace"} < names
+
+
+def test_a_device_without_known_timing_is_not_exported(
+    patton: Command, tmp_path: Path
+) -> None:
+    log, out = tmp_path / "events.jsonl", tmp_path / "steps.trace"
+    options = ("--device", "ddr4", "--block-tokens", "32", "--check", "lifecycle")
+    patton("run", *options, "--steps", "2", "--record", log)
+    done = patton("aim", "export", log, out)
+
+    assert done.exit_code == 2
+    assert "ddr4" in done.output
+    assert not out.exists()

@@ -104,7 +104,10 @@ def test_in_words(patton: Command) -> None:
     ("words", "problem"),
     [
         (["--check", "lifecycle", "--cycles"], "streams to time"),
-        (["--device", "lpddr5", "--model", "llama3-8b", "--cycles"], "lpddr5: preset"),
+        (
+            ["--device", "lpddr5", "--model", "llama3-8b", "--cycles"],
+            "device is 'lpddr5'",
+        ),
         (["--timeline", "none/there.json"], "No such file"),
     ],
 )
