@@ -219,3 +219,16 @@ class Situations:
         for name, (events, recognise) in self.known.items():
             if kind in events and recognise(moment):
                 self.counts[name] += 1
+
+
+KNOWN: dict[str, tuple[frozenset[str], Recognise]] = {}
+
+
+def situation(name: str, *events: str) -> Callable[[Recognise], Recognise]:
+    """Register a recogniser; events: at which it is asked."""
+
+    def register(recognise: Recognise) -> Recognise:
+        KNOWN[name] = frozenset(events), recognise
+        return recognise
+
+    return register

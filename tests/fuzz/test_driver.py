@@ -6,7 +6,8 @@ import pytest
 
 from fuzz.driver import cases, drive
 from fuzz.machine import PlacementMachine
-from fuzz.situations import KNOWN, LEAST, STEPS, counting
+from fuzz.moments import KNOWN
+from fuzz.situations import LEAST, STEPS, counting
 from fuzz.targets import run_machine
 
 SHARE = 20  # of the steps of a CI run, and of the times each situation must occur
