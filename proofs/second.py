@@ -20,6 +20,8 @@ def ask_cvc5(text: str) -> Answer:
     terms = cvc5.TermManager()
     solver = cvc5.Solver(terms)
     solver.setOption("tlimit-per", _TIME_LIMIT_MS)
+    # Instances of quantifiers are also tried at terms that match no pattern.
+    solver.setOption("enum-inst", "true")
     solver.setLogic("ALL")
     parser = cvc5.InputParser(solver)
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "question")
