@@ -93,6 +93,21 @@ def check(theorem: Theorem, effort: Effort | None = None) -> Result:
             tally.status = "refuted"
             tally.details += found
     _try_witness(tally, theorem)
+    refuted = _plant_bugs(tally, theorem)
+    return Result(
+        theorem.name,
+        tally.status,
+        tally.seconds,
+        tally.rlimit,
+        paths,
+        obligations,
+        refuted,
+        tuple(tally.details),
+    )
+
+
+def _plant_bugs(tally: _Tally, theorem: Theorem) -> int:
+    """Plant each bug in turn; how many were noticed."""
     refuted = 0
     for bug in theorem.planted:
         # Without any sizes a solver looks for a proof that is not there until it is
@@ -106,16 +121,7 @@ def check(theorem: Theorem, effort: Effort | None = None) -> Result:
         refuted += is_noticed
         if not is_noticed:
             tally.fail("deaf", f"not noticed: {bug.says}")
-    return Result(
-        theorem.name,
-        tally.status,
-        tally.seconds,
-        tally.rlimit,
-        paths,
-        obligations,
-        refuted,
-        tuple(tally.details),
-    )
+    return refuted
 
 
 def _counterexample(theorem: Theorem) -> Iterator[str]:

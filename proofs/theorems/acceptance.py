@@ -214,15 +214,9 @@ def _remind_of_fit(g: Geometry, asked: Asked) -> None:
     space, contracts, m = asked.space, asked.contracts, g.map
     assert contracts is not None
     assert contracts.multiple is not None
-    smallest, least = asked.smallest(), contracts.multiple[0]
-    blocks, bursts = asked.block_tokens // least, asked.device.bursts_per_row
-    # A row holds the smallest block, and enough of them side by side for one block.
-    m.keys_per_row * (m.token_groups * m.key_bursts)
-    m.slots_per_row * (m.rows_per_value * m.value_bursts)
-    for width in (smallest.key_width, smallest.rows_per_value * smallest.value_width):
-        blocks * width
-        space.remind(FIT, a=blocks, x=bursts, m=width)
-        space.remind(MONOTONE, a=blocks, b=bursts // width, m=least)
+    smallest, bursts = asked.smallest(), asked.device.bursts_per_row
+    blocks = asked.block_tokens // contracts.multiple[0]
+    _remind_of_widths(g, asked, blocks, smallest)
     key_width = asked.block_tokens // asked.device.banks * smallest.key_bursts
     value_width = asked.block_tokens // asked.device.lanes
     slot_width = smallest.rows_per_value * value_width
@@ -251,6 +245,22 @@ def _remind_of_fit(g: Geometry, asked: Asked) -> None:
     space.remind(MONOTONE, a=m.slots_per_row, b=slots, m=g.zone_rows)
     space.remind(MONOTONE, a=g.zone_rows, b=zone_rows - 1, m=slots)
     space.remind(MONOTONE, a=zone_rows, b=whole - 1, m=slots)
+
+
+def _remind_of_widths(
+    g: Geometry, asked: Asked, blocks: Any, smallest: BlockShapes
+) -> None:
+    """Point to this: a row holds so many of the smallest blocks side by side."""
+    space, contracts, m = asked.space, asked.contracts, g.map
+    assert contracts is not None
+    assert contracts.multiple is not None
+    least, bursts = contracts.multiple[0], asked.device.bursts_per_row
+    m.keys_per_row * (m.token_groups * m.key_bursts)
+    m.slots_per_row * (m.rows_per_value * m.value_bursts)
+    for width in (smallest.key_width, smallest.rows_per_value * smallest.value_width):
+        blocks * width
+        space.remind(FIT, a=blocks, x=bursts, m=width)
+        space.remind(MONOTONE, a=blocks, b=bursts // width, m=least)
 
 
 def _remind_of_most(g: Geometry, asked: Asked, layout: Layout) -> None:
