@@ -11,6 +11,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
+from inspect import isfunction
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -18,8 +19,10 @@ from time import process_time
 from typing import Any
 
 from fuzz.world import FailureError
+from patton import events
 from patton.config import DeviceConfig, ModelConfig
-from patton.device.aim import parse_trace
+from patton.device.aim import parse_trace, reader
+from patton.engine import formats, sharegpt, text, workloads
 from patton.engine.workloads import open_workload
 from patton.errors import PattonError
 from patton.events import header, replay
@@ -85,11 +88,11 @@ def seeds() -> list[tuple[str, bytes]]:
     layout = Layout.of(device, ModelConfig("small", 1, 1, 2, 4, 64), block_tokens=4)
     head = json.dumps(header(Runtime.of(layout)))
     step = '["step",{"grants":[[1,[],[0,1]]],"writes":[[1,0,6]],"reads":[[1,0,6]]}]'
-    events = [head, step, '["bind",1,2]', '["confirm",1,6]', '["finish",1]']
+    lines = [head, step, '["bind",1,2]', '["confirm",1,6]', '["finish",1]']
     trace = "AiM WR_GB 1 0 0x1\nAiM MAC_ABK 2 0x1 3\nAiM RD_MAC 0 0x1\nAiM EOC\n"
     bailian = '{"chat_id":1,"parent_chat_id":-1,"input_length":30,"output_length":2'
     said = '{"from":"human","value":"hello"}'
-    workloads = [
+    loads = [
         "ContextTokens,GeneratedTokens\n10,5\n7,2\n",
         '{"input_length":600,"output_length":3,"hash_ids":[1,2]}\n',
         bailian + ',"hash_ids":[4,5]}\n',
@@ -97,9 +100,9 @@ def seeds() -> list[tuple[str, bytes]]:
         '[{"id":"a","conversations":[' + said + ',{"from":"gpt","value":"well"}]}]',
     ]
     return [
-        ("events", "\n".join(events).encode() + b"\n"),
+        ("events", "\n".join(lines).encode() + b"\n"),
         ("trace", trace.encode()),
-        *(("workload", text.encode()) for text in workloads),
+        *(("workload", text.encode()) for text in loads),
     ]
 
 
@@ -154,6 +157,17 @@ def damaged(rng: Random, data: bytes) -> bytes:
     return data[:MOST_BYTES]
 
 
+def guided() -> list[Any]:
+    """The readers' own functions: coverage of all that they call guides to nothing."""
+    modules = (events, reader, formats, sharegpt, text, workloads)
+    return [
+        function
+        for module in modules
+        for function in vars(module).values()
+        if isfunction(function) and function.__module__ == module.__name__
+    ]
+
+
 def main() -> None:
     """Under atheris: the first byte names the reader, the rest is the file."""
     import atheris  # type: ignore # noqa: PLC0415, PGH003
@@ -171,7 +185,8 @@ def main() -> None:
         for index, (kind, data) in enumerate(seeds()):
             first = bytes([kinds.index(kind)])
             (corpus / str(index)).write_bytes(first + data)
-        atheris.instrument_all()
+        for function in guided():
+            atheris.instrument_func(function)
         atheris.Setup([*sys.argv, str(corpus)], one)
         atheris.Fuzz()
 

@@ -113,12 +113,17 @@ class Case:
         (name,) = self.rng.choices(names, cum_weights=weights)
         getattr(self.engine, name)()
 
-    def run(self, steps: int) -> None:
-        """Turns until the world has carried out so many steps. Raises FailureError."""
+    def run(self, steps: int, until: float = float("inf")) -> None:
+        """Turns until the world has carried out so many steps, or processor time ends.
+
+        Raises FailureError.
+        """
         turns = 0
         while self.world.steps < steps and turns < 4 * steps:
             self.turn()
             turns += 1
+            if process_time() > until:
+                break
         self.world.check()
 
 
@@ -180,7 +185,7 @@ def drive(
     volume, begun = Volume(), process_time()
     for case in cases(seed, level, device=device, watcher=watcher):
         try:
-            case.run(min(CASE_STEPS, steps - volume.steps))
+            case.run(min(CASE_STEPS, steps - volume.steps), begun + seconds)
         except FailureError as failure:
             volume.failure, volume.failed = failure, case
         volume.steps += case.world.steps

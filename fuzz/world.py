@@ -87,7 +87,7 @@ class World:
     "everything" compares everything at every step, and the stated choices as well.
     steps: calls of the runtime that it has carried out; refusals: by clause. plans: the
     latest ones, by number. stop: where the next step's last stream is to be
-    interrupted, and whether the step is then abandoned.
+    interrupted, and whether its commits are then abandoned.
     """
 
     runtime: Runtime
@@ -190,7 +190,7 @@ class World:
     def _interrupt(self, index: int, abandon: bool) -> None:
         """The last stream of the next step stops before a command, counted round.
 
-        Then the step is repeated, or its commits are abandoned and not published.
+        Then the stream is repeated, or its commits are abandoned and not published.
         """
         self.stop = index, abandon
 
@@ -219,7 +219,9 @@ class World:
             validator.interrupt(placed, last, at)
             if abandon and last.phase == Phase.COMMIT:
                 del self.plans[plan.step]
-                return
+            else:
+                validator.check(placed, last)
+            return
         validator.check_step(placed, streams)
 
 
