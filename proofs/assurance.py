@@ -143,6 +143,7 @@ def text(results: Sequence[Result]) -> str:
         NEITHER,
     ]
     if neither:
+        parts.append("No theorem is about these clauses, and no test names them.")
         parts.append(_table(neither))
     return "\n\n".join(parts)
 
