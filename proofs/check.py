@@ -11,7 +11,7 @@ import attrs
 from proofs import finite, finite_scope
 from proofs.layouts import small_layouts
 from proofs.numbers import SymbolicUseError
-from proofs.solver import RLIMIT, Answer, Goal, Status, ask
+from proofs.solver import RLIMIT, Answer, Goal, Status, ask, decide
 from proofs.spaces import AllGeometries
 from proofs.swaps import SwapError
 from proofs.theorem import Bug, Reading, Theorem, readings
@@ -190,10 +190,9 @@ def failing(theorem: Theorem) -> Iterator[str]:
 
 def _prove(tally: _Tally, effort: Effort, name: str, reading: Reading) -> None:
     for goal in reading.goals():
-        text = goal.question
-        tally.count(f"{name}: {goal.name}", ask(text))
+        tally.count(f"{name}: {goal.name}", decide(goal))
         for seed in range(1, effort.seeds):
-            status = ask(text, seed).status
+            status = decide(goal, seed).status
             if status != "proved":
                 tally.fail(status, f"{status} with seed {seed}: {name}: {goal.name}")
     if effort.dump is None and effort.second is None:

@@ -49,6 +49,11 @@ class Goal(NamedTuple):
         solver.add(*self.premises, z3.Not(self.claim))
         return str(solver.to_smt2())
 
+    def parts(self) -> list[Goal]:
+        """A goal for each thing that the claim says of several."""
+        claims = self.claim.children() if z3.is_and(self.claim) else [self.claim]
+        return [self._replace(claim=claim) for claim in claims]
+
     def lean(self) -> Goal:
         """The same with only the premises that a proof needs, if there is one.
 
@@ -78,6 +83,24 @@ def ask(text: str, seed: int = 0, rlimit: int = RLIMIT) -> Answer:
     values = _values(solver.model()) if status == "refuted" else {}
     seconds = time.perf_counter() - begin
     return Answer(status, seconds, _rlimit_used(solver), values)
+
+
+def decide(goal: Goal, seed: int = 0) -> Answer:
+    """Decide a goal; if that is too much at once, part by part.
+
+    A seed without luck on ten claims together has no trouble with each of them.
+    """
+    answer = ask(goal.question, seed)
+    parts = goal.parts()
+    if answer.status != "unknown" or len(parts) == 1:
+        return answer
+    answers = [answer, *(ask(part.question, seed) for part in parts)]
+    failed = (a for a in answers[1:] if a.status != "proved")
+    return attrs.evolve(
+        next(failed, answers[-1]),
+        seconds=sum(a.seconds for a in answers),
+        rlimit=sum(a.rlimit for a in answers),
+    )
 
 
 def _values(model: z3.ModelRef) -> dict[str, int]:
