@@ -17,7 +17,7 @@ import attrs
 
 from fuzz.attribution import Attributed
 from fuzz.refinement import Refinement, RefinementError
-from fuzz.rehearsal import check_refusal
+from fuzz.rehearsal import check_refusal, reason
 from patton.commands import Phase
 from patton.device.provenance import Fault, StreamValidator
 from patton.errors import (
@@ -159,6 +159,12 @@ class World:
             raise FailureError(clause, f"{event}{arguments} is refused")
         if before is not None and self.runtime.snapshot() != before:
             raise FailureError("LIFE-ATOMIC", f"{event} is refused and leaves a trace")
+        if before is None:  # traces are found by the next full check
+            found = reason(self.refinement, event, arguments)
+            if found is None:
+                raise FailureError("LIFE-OPEN", f"{event}{arguments} is refused")
+            self.refusals[found.clause] += 1
+            return
         try:
             refused = check_refusal(self.refinement, event, arguments)
         except RefinementError as error:
