@@ -28,7 +28,8 @@ from patton.errors import ConfigError, EngineStateError, RequestTooLargeError
 class Scheduler:
     """Which tokens of which requests are computed in the next step.
 
-    running, waiting: in order. filled: blocks hashed in the step being scheduled.
+    caching: whether full blocks are shared, and outlive their request. running,
+    waiting: in order. filled: blocks hashed in the step being scheduled.
     """
 
     pool: BlockPool
@@ -36,6 +37,7 @@ class Scheduler:
     block_tokens: int
     concurrency: int
     token_budget: int
+    caching: bool = True
     running: list[Request] = attrs.field(factory=list)
     waiting: deque[Request] = attrs.field(factory=deque)
     steps: int = 0
@@ -50,6 +52,7 @@ class Scheduler:
         block_tokens: int = 16,
         concurrency: int = 32,
         token_budget: int = 2048,
+        caching: bool = True,
         placement: Placement | None = None,
         pair_blocks: int = 1,
         eviction: Eviction = "pairs",
@@ -57,8 +60,10 @@ class Scheduler:
         """A scheduler over a fresh pool of `blocks` ids. Raises ConfigError.
 
         concurrency: requests that may run at once; token_budget: tokens of one step;
-        placement, pair_blocks, eviction: see `PlacementGate`; without a placement the
-        pool is a plain block-granular cache.
+        caching: False for memory that a request owns and takes away with it, of which
+        a placement must drop full blocks, too, when a request finishes; placement,
+        pair_blocks, eviction: see `PlacementGate`; without a placement the pool is a
+        plain block-granular cache.
         """
         limits = {
             "block_tokens": block_tokens,
@@ -72,7 +77,7 @@ class Scheduler:
         gate = None
         if placement is not None:
             gate = PlacementGate.of(placement, pool, pair_blocks, eviction)
-        return cls(pool, gate, block_tokens, concurrency, token_budget)
+        return cls(pool, gate, block_tokens, concurrency, token_budget, caching)
 
     @property
     def is_idle(self) -> bool:
@@ -268,6 +273,8 @@ class Scheduler:
 
     def _register(self, request: Request, end: int) -> None:
         """Hash the blocks that the tokens before `end` fill."""
+        if not self.caching:
+            return
         full = end // self.block_tokens
         for index in range(request.hashed, full):
             block = request.blocks[index]

@@ -31,7 +31,8 @@ class LoopSettings:
     tokens of prompt and answer that a turn may have; token_budget: tokens of one step;
     block_tokens: of an engine block; wrap: begin the workload anew when it is exhausted
     (with new tokens, so that nothing is hit for being old), else let the pool run dry.
-    eviction: see `PlacementGate`.
+    caching, eviction: see `Scheduler.of`; without caching a turn computes its whole
+    prompt, as in systems whose memory belongs to a request until it ends (Paper 5.2).
     """
 
     concurrency: int = 32
@@ -40,6 +41,7 @@ class LoopSettings:
     token_budget: int = 2048
     block_tokens: int = 16
     wrap: bool = True
+    caching: bool = True
     eviction: Eviction = "pairs"
 
 
@@ -159,6 +161,7 @@ class ServingLoop:
             block_tokens=settings.block_tokens,
             concurrency=settings.concurrency,
             token_budget=settings.token_budget,
+            caching=settings.caching,
             placement=placement,
             pair_blocks=pair_blocks,
             eviction=settings.eviction,

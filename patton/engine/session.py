@@ -262,6 +262,9 @@ def _validate(settings: RunSettings) -> None:
     if settings.validate and settings.check == "lifecycle":
         accepted = "data or placement, where there are streams to validate"
         raise ConfigError("run", "check", settings.check, accepted)
+    if not settings.loop.caching:
+        accepted = "True, since PATTON keeps full blocks until they are evicted"
+        raise ConfigError("run", "caching", False, accepted)
     if settings.steps < 1:
         raise ConfigError("run", "steps", settings.steps, "at least 1")
     most = settings.layout.model.layers
