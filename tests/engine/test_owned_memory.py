@@ -7,6 +7,7 @@ whole units and gives them back when it ends. (Paper 5.2)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 import pytest
@@ -72,7 +73,7 @@ def loop_of(
     conversations: list[list[tuple[int, int]]],
     slots: Slots,
     blocks: int,
-    **settings: int,
+    **settings: Any,
 ) -> ServingLoop:
     """A closed loop on memory of `slots`; conversations of (user, answer) tokens."""
     source = Workload("test", "test", lambda _: map(chat, conversations))
