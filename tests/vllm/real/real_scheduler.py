@@ -5,7 +5,7 @@ Requests have token numbers only, and what a step samples is said by the caller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +80,14 @@ def real_scheduler(
     )
 
 
-def block_hasher(block_tokens: int) -> Callable[[Any], Any]:
+def block_hasher(block_tokens: int) -> Any:
     """Hashes blocks as vLLM does by default."""
     init_none_hash(sha256)
     return get_request_block_hasher(block_tokens, sha256)
 
 
 def real_request(
-    name: str, prompt: Iterable[int], output_tokens: int, hasher: Callable[[Any], Any]
+    name: str, prompt: Iterable[int], output_tokens: int, hasher: Any
 ) -> Any:
     """A request that generates exactly `output_tokens` tokens."""
     sampling = SamplingParams(
