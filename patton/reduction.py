@@ -138,6 +138,7 @@ def _results_of(stream: CommandStream) -> tuple[Ints, Ints, Ints]:
     entry, channel = spread(stream.channels[reading].astype(np.int64))
     reference = stream.reference[reading].astype(np.int64)[entry]
     group, query_head = np.divmod(reference, frame.heads_per_kv)
+    group = group + channel * table.group_stride
     origin = table.origin[group] + channel * table.channel_stride
     component = origin[:, None] + np.arange(frame.banks) * table.bank_stride
     return table.query[group], query_head, component

@@ -49,6 +49,7 @@ class Op(IntEnum):
     WRCP = 7  # Global Buffer -> bursts of one bank
     RD = 8  # bank burst -> host
     WR = 9  # host -> bank burst, whole or in single lanes
+    MACSV = 10  # outer product, of modified units only (`patton.systems.outer`)
 
 
 class Phase(StrEnum):
@@ -154,18 +155,20 @@ class Loads:
 class ResultTable:
     """What the values of RDMAC entries are.
 
-    Reference r means group `r // heads_per_kv` of the query head
-    `query[group] * heads_per_kv + r % heads_per_kv`. The value of bank b in the k-th
-    channel of the entry is component `origin[group] + k * channel_stride + b *
-    bank_stride`. QK: the score of that token position, to be dropped outside the
-    visible range. SV and PARTIAL: a summand of that output element, to be dropped from
-    head_dim on; summands of an element are added in stream order.
+    Reference r means in the k-th channel of the entry group `r // heads_per_kv + k *
+    group_stride`, of the query head `query[group] * heads_per_kv + r % heads_per_kv`:
+    one command may read channels that work for different queries. The value of bank b
+    there is component `origin[group] + k * channel_stride + b * bank_stride`. QK: the
+    score of that token position, to be dropped outside the visible range. SV and
+    PARTIAL: a summand of that output element, to be dropped from head_dim on; summands
+    of an element are added in stream order.
     """
 
     query: Ints  # [groups]
     origin: Ints  # [groups]
     channel_stride: int
     bank_stride: int
+    group_stride: int = 0
 
 
 @attrs.frozen

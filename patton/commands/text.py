@@ -40,11 +40,12 @@ _NOTATION = """\
 # the command has no use for them.
 # load: a+b@c are Global Buffer bursts that hold a vector's components from c on."""
 
+_STRIDES = ("channel_stride", "bank_stride", "group_stride")
 # Tables whose rows are numbers: field of the stream, class, columns, constants.
 _TABLES: Sequence[tuple[str, Any, Sequence[str], Sequence[str]]] = (
     ("tokens", Tokens, ("request", "position"), ()),
     ("queries", Queries, ("request", "start", "end"), ()),
-    ("results", ResultTable, ("query", "origin"), ("channel_stride", "bank_stride")),
+    ("results", ResultTable, ("query", "origin"), _STRIDES),
 )
 # What an entry shows in any case; the rest only where it differs from its default.
 _SHOWN: Mapping[Op, Sequence[str]] = {
@@ -58,6 +59,7 @@ _SHOWN: Mapping[Op, Sequence[str]] = {
     Op.WRCP: ("row", "burst", "reference"),
     Op.RD: ("row", "burst", "reference", "element", "lanes"),
     Op.WR: ("row", "burst", "reference", "element", "lanes", "fill"),
+    Op.MACSV: ("row", "burst", "register", "reference"),
 }
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
 _BITS = re.compile(r"0x[0-9a-f]{1,16}")

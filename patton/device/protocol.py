@@ -60,7 +60,7 @@ def buffer_first(stream: CommandStream) -> Ints:
 
 
 def _bad_fields(stream: CommandStream, device: DeviceConfig) -> Flags:
-    bad: Flags = _bad_address(stream, device) | (stream.op == Op.RDAF)
+    bad: Flags = _bad_address(stream, device) | is_op(stream, rules.FOREIGN)
     copies = is_op(stream, rules.NAMED_BUFFER)
     if device.copy_column == "same":
         bad |= copies & (stream.reference != stream.burst)

@@ -35,6 +35,7 @@ LOADS = frozenset({Op.WRGB, Op.RDCP})
 OPERANDS = frozenset({Op.MACAB, Op.WRCP})
 REGISTERS = frozenset({Op.WRBIAS, Op.MACAB, Op.RDMAC})
 BANK_BY_BANK = frozenset({Op.RD, Op.WR})
+FOREIGN = frozenset({Op.RDAF, Op.MACSV})  # commands of units that no device here has
 SINGLE = frozenset({Op.ACT, Op.WRBIAS, Op.RDMAC, Op.RDAF})
 
 
@@ -43,7 +44,7 @@ class Rule(StrEnum):
 
     STEP = "step"
     ADDRESS = "address"
-    FUNCTION = "activation function"
+    FUNCTION = "function"  # of a unit that the device has not
     COLUMN = "copy column"
     MASK = "write mask"
     SOURCE = "write source"
@@ -260,9 +261,11 @@ class _State:
             yield "lane", 0, whole.lanes.bit_length(), device.lanes
 
     def _function(self, single: Single) -> Problem | None:
-        if single.op != Op.RDAF:
-            return None
-        return "the device has no activation function", "RDMAC"
+        if single.op == Op.RDAF:
+            return "the device has no activation function", "RDMAC"
+        if single.op == Op.MACSV:
+            return "the device has no outer-product unit", "MACAB"
+        return None
 
     def _column(self, single: Single) -> Problem | None:
         free = self.device.copy_column == "free"

@@ -49,6 +49,7 @@ ENTRIES: list[dict[str, int]] = [
     {"op": Op.RD, "channels": 2, "banks": 3, "row": 7, "count": 2, "lanes": 0xFFFF},
     {"op": Op.WR, "channels": 2, "row": 7, "count": 2, "reference": -3, "lanes": 2**63},
     {"op": Op.RDAF, "register": 0},
+    {"op": Op.MACSV, "row": 7, "count": 9, "register": 1, "reference": 8},
 ]
 
 
@@ -70,13 +71,27 @@ def test_entries_count_their_commands() -> None:
     """Banks and bursts count where a command names one; channels never do."""
     stream = stream_of(ENTRIES)
 
-    assert [1, 5, 1, 5, 1, 2, 2, 6, 32, 1] == stream.command_counts().tolist()
-    assert [0, 1, 6, 7, 12, 13, 15, 17, 23, 55, 56] == stream.command_offsets().tolist()
+    assert [1, 5, 1, 5, 1, 2, 2, 6, 32, 1, 9] == stream.command_counts().tolist()
+    assert [
+        0,
+        1,
+        6,
+        7,
+        12,
+        13,
+        15,
+        17,
+        23,
+        55,
+        56,
+        65,
+    ] == stream.command_offsets().tolist()
     assert {**dict.fromkeys(Op, 1), Op.WRGB: 5, Op.MACAB: 5} | {
         Op.RDCP: 2,
         Op.WRCP: 2,
         Op.RD: 6,
         Op.WR: 32,
+        Op.MACSV: 9,
     } == stream.counts()
     assert len(ENTRIES) == len(stream)
 
@@ -96,8 +111,8 @@ def test_payload_goes_to_loads_and_writes_of_the_host() -> None:
     """A WR takes a burst per channel, bank and burst, unless the device has them."""
     host, device = stream_of(ENTRIES), stream_of(ENTRIES, source="read-back")
 
-    assert [0, 5, 0, 0, 0, 0, 0, 0, 64, 0] == host.payload_bursts().tolist()
-    assert [0, 0, 5, 5, 5, 5, 5, 5, 5, 69, 69] == host.payload_offsets().tolist()
+    assert [0, 5, 0, 0, 0, 0, 0, 0, 64, 0, 0] == host.payload_bursts().tolist()
+    assert [0, 0, 5, 5, 5, 5, 5, 5, 5, 69, 69, 69] == host.payload_offsets().tolist()
     assert 5 == device.payload_offsets()[-1]
 
 
@@ -105,8 +120,8 @@ def test_results_come_from_reads() -> None:
     """A row of values per channel of an RDMAC, and the bursts of an RD."""
     stream = stream_of(ENTRIES)
 
-    assert [0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2] == stream.mac_offsets().tolist()
-    assert [0, 0, 0, 0, 0, 0, 0, 0, 12, 12, 12] == stream.read_offsets().tolist()
+    assert [0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2] == stream.mac_offsets().tolist()
+    assert [0, 0, 0, 0, 0, 0, 0, 0, 12, 12, 12, 12] == stream.read_offsets().tolist()
 
 
 def test_commands_are_readable() -> None:
@@ -146,14 +161,14 @@ tokens rows=2
 - request=0 position=18
 queries rows=1
 - request=0 start=2 end=19
-results rows=2 channel_stride=16 bank_stride=1
+results rows=2 channel_stride=16 bank_stride=1 group_stride=0
 - query=0 origin=0
 - query=0 origin=64
 loads rows=3
 - query=0 runs=8+4@0,12+1@64
 - query=0 runs=
 - query=0 runs=0+64@5
-entries rows=10 optional=element,lanes,fill
+entries rows=11 optional=element,lanes,fill
 ACT channel=0+4 bank=2+3 row=7
 WRGB channel=0+4 burst=8+5 reference=3
 WRBIAS channel=0+1 register=1
@@ -164,6 +179,7 @@ WRCP channel=0+1 bank=3+1 row=7 burst=0+2 reference=9
 RD channel=0+2 bank=0+3 row=7 burst=0+2 reference=0 element=0 lanes=0xffff
 WR channel=0+2 row=7 burst=0+2 reference=-3 element=0 lanes=0x8000000000000000 fill=0
 RDAF channel=0+1 register=0 reference=0
+MACSV channel=0+1 row=7 burst=0+9 register=1 reference=8
 """
 
 
@@ -251,8 +267,8 @@ def test_comments_and_empty_lines_are_passed_over() -> None:
         ("8+4@0", "8+4", 14, "first+count@origin"),
         ("8+4@0", "8+4@", 14, "decimal number"),
         ("element,lanes,fill", "lanes,element,fill", 17, "element,lanes,fill"),
-        ("rows=10", "rows=9", 27, "the end of the text"),
-        ("rows=10", "rows=11", 28, "an entry"),
+        ("rows=11", "rows=10", 28, "the end of the text"),
+        ("rows=11", "rows=12", 29, "an entry"),
         ("MACAB", "MAC", 21, "ACT,WRGB,WRBIAS,MACAB"),
         ("burst=8+5 register=1", "register=1 burst=8+5", 21, "burst=8+5 register=1"),
         ("burst=8+5 register=1", "burst=8 register=1", 21, "decimal number"),

@@ -71,6 +71,7 @@ BAD: list[tuple[Rule, int, Op, dict[str, Any]]] = [
     (Rule.ADDRESS, 0, Op.WR, {"row": 5, "lanes": 0x10}),
     (Rule.ADDRESS, 0, Op.WR, {"row": 5, "lanes": 2**63}),
     (Rule.FUNCTION, 0, Op.RDAF, {}),
+    (Rule.FUNCTION, 0, Op.MACSV, {"row": 5}),
     (Rule.COLUMN, 0, Op.RDCP, {"row": 5, "burst": 1, "reference": 2}),
     (Rule.COLUMN, 0, Op.WRCP, {"row": 5, "burst": 1, "reference": 0}),
     (Rule.ROW, 0, Op.MACAB, {"row": 4}),

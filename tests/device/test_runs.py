@@ -280,7 +280,7 @@ def test_streams_of_another_device_are_refused(
 @pytest.mark.parametrize(
     ("changes", "parameter"),
     [
-        ({"op": np.array([0, 10], np.uint8)}, "op"),
+        ({"op": np.array([0, len(Op)], np.uint8)}, "op"),
         ({"row": np.zeros(3, np.uint32)}, "column lengths"),
     ],
 )

@@ -49,8 +49,9 @@ OPCODES: Final = {
     Op.WRCP: Opcode.COPY_GBBK,
     Op.RD: Opcode.RD_SBK,
     Op.WR: Opcode.WR_SBK,
+    Op.MACSV: Opcode.MAC_ABK,  # takes a burst of every bank at the same rate
 }
-NAMES_ROW: Final = frozenset({Op.MACAB, Op.RDCP, Op.WRCP, Op.RD, Op.WR})
+NAMES_ROW: Final = frozenset({Op.MACAB, Op.MACSV, Op.RDCP, Op.WRCP, Op.RD, Op.WR})
 COPIES: Final = frozenset({Op.RDCP, Op.WRCP})
 BANK_BY_BANK: Final = frozenset({Op.RD, Op.WR})
 

@@ -68,7 +68,8 @@ def stream_cost(stream: CommandStream, target: Target) -> Cost:
     for channel in range(target.channels):
         for component, pj in target.energy.of_channel(result, channel).items():
             energy[component] += pj
-    macs = stream.counts().get(Op.MACAB, 0) * stream.frame.folds
+    counts = stream.counts()
+    macs = (counts.get(Op.MACAB, 0) + counts.get(Op.MACSV, 0)) * stream.frame.folds
     return Cost(result.cycles, energy, macs, spent(result, target))
 
 
@@ -165,7 +166,7 @@ def _mark_vectors(stream: CommandStream, owners: Ints) -> None:
             at = stream.op == op
             query = table.query[stream.reference[at] // heads]
             owners[at] = stream.queries.request[query]
-    at = np.flatnonzero(np.isin(stream.op, (Op.WRBIAS, Op.MACAB)))
+    at = np.flatnonzero(np.isin(stream.op, (Op.WRBIAS, Op.MACAB, Op.MACSV)))
     reads = np.flatnonzero(stream.op == Op.RDMAC)
     following = np.searchsorted(reads, at)
     inside = following < len(reads)

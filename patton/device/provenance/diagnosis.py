@@ -193,6 +193,7 @@ def _result_of(stream: CommandStream, reference: int, offset: int) -> tuple[int,
     assert stream.results is not None
     heads, table = stream.frame.heads_per_kv, stream.results
     group, head = divmod(reference, heads)
+    group += offset * table.group_stride
     component = int(table.origin[group]) + offset * table.channel_stride
     return int(table.query[group]) * heads + head, component
 

@@ -96,6 +96,7 @@ def trace(stream: CommandStream, memory: TagMemory) -> tuple[Rows, Terms]:
     channel = spread(np.zeros_like(entries), stream.channels[entries])
     entry = entries[channel.source]
     group, head = np.divmod(stream.reference[entry].astype(np.int64), heads)
+    group += channel.value * table.group_stride
     rows = Rows(
         vector=table.query[group] * heads + head,
         component=table.origin[group] + channel.value * table.channel_stride,
