@@ -13,13 +13,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import attrs
 
 from proofs.check import Effort, Result, check
 from proofs.lemmas import FALSE_LEMMAS, LEMMAS, Lemma
-from proofs.solver import Answer, Goal, ask
+from proofs.progress import watched
+from proofs.solver import Answer, ask
 from proofs.theorem import Theorem
 from proofs.theorems import THEOREMS
 
@@ -42,12 +45,12 @@ class LemmaResult:
         return self.answer.status == ("proved" if self.is_true else "refuted")
 
 
-def check_lemmas() -> Iterator[LemmaResult]:
-    """Prove the lemmas, and refute those that are false by design."""
+def check_lemmas(seeds: int = 1) -> Iterator[LemmaResult]:
+    """Prove the lemmas, and refute those that are false by design, with each seed."""
     for lemma in (*LEMMAS, *FALSE_LEMMAS):
-        yield LemmaResult(
-            lemma, lemma in LEMMAS, ask(Goal(lemma.name, [], lemma.formula).question)
-        )
+        for seed in range(seeds):
+            answer = ask(lemma.goal.question, seed)
+            yield LemmaResult(lemma, lemma in LEMMAS, answer)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,10 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [t for t in THEOREMS if not options.only or options.only in t.name]
     say = _silent if options.json else _say
     begin = time.perf_counter()
-    lemmas_hold = _lemma_table(say)
-    results = list(_theorem_table(chosen, _effort(options), options.jobs, say))
+    with _folder(options) as folder:
+        effort = Effort(options.seeds, folder)
+        lemmas_hold = _lemma_table(effort, say)
+        results = list(_theorem_table(chosen, effort, options.jobs, say))
+        agreed = not options.cross or _solvers_agree(folder, options, say)
     all_proved = lemmas_hold and all(result.status == "proved" for result in results)
-    proved = bool(results) and all_proved
+    proved = bool(results) and all_proved and agreed
     if options.json:
         sys.stdout.write(json.dumps(report(results, proved=proved), indent=2) + "\n")
     say(_summary(results, time.perf_counter() - begin, proved=proved))
@@ -104,21 +110,34 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _effort(options: argparse.Namespace) -> Effort:
+@contextmanager
+def _folder(options: argparse.Namespace) -> Iterator[Path | None]:
+    """Where claims are written to, if anywhere."""
     if options.dump is not None:
         options.dump.mkdir(parents=True, exist_ok=True)
-    return Effort(options.seeds, options.dump, _second() if options.cross else None)
+        yield options.dump
+    elif options.cross:
+        with TemporaryDirectory() as folder:
+            yield Path(folder)
+    else:
+        yield None
 
 
-def _second() -> Callable[[str], Answer]:
+def _solvers_agree(
+    folder: Path | None, options: argparse.Namespace, say: Callable[[str], None]
+) -> bool:
     # Only here, so that proofs need no second solver.
-    from proofs.second import ask_cvc5  # noqa: PLC0415
+    from proofs.cross import all_agree, compare  # noqa: PLC0415
 
-    return ask_cvc5
+    assert folder is not None
+    return all_agree(compare(folder, options.seeds, options.jobs, say))
 
 
-def _lemma_table(say: Callable[[str], None]) -> bool:
-    results = list(check_lemmas())
+def _lemma_table(effort: Effort, say: Callable[[str], None]) -> bool:
+    results = list(check_lemmas(effort.seeds))
+    if effort.dump is not None:
+        for lemma in LEMMAS:
+            lemma.goal.write(effort.dump / f"lemma.{lemma.name}.smt2")
     for result in results:
         if not result.is_as_expected:
             truth = "true" if result.is_true else "false"
@@ -141,14 +160,13 @@ def _theorem_table(
     say: Callable[[str], None],
 ) -> Iterator[Result]:
     say(_row(*_HEADINGS, "result"))
-    for number, result in enumerate(_results(theorems, effort, jobs), 1):
-        _progress("")
+    results = _results(theorems, effort, jobs)
+    for result in watched(results, len(theorems), "theorems"):
         theorem = _THEOREM[result.name]
         cost = f"{result.seconds:.2f}", f"{result.rlimit:,}"
         say(_row(theorem.name, theorem.clause, theorem.kind, *cost, _told(result)))
         for line in result.details:
             say(f"    {line}")
-        _progress(f"{number} of {len(theorems)} theorems")
         yield result
 
 
@@ -192,13 +210,6 @@ def _summary(results: Sequence[Result], seconds: float, *, proved: bool) -> str:
         f"{bugs} planted bugs refuted, {seconds:.1f} s: "
         + ("all proved" if proved else "NOT ALL PROVED")
     )
-
-
-def _progress(text: str) -> None:
-    """One line that the next one overwrites, where somebody watches."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
 
 
 def _say(line: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +11,7 @@ import attrs
 from proofs import finite, finite_scope
 from proofs.layouts import small_layouts
 from proofs.numbers import SymbolicUseError
-from proofs.solver import RLIMIT, Answer, Goal, Status, ask, decide
+from proofs.solver import RLIMIT, Answer, Status, ask, decide
 from proofs.spaces import AllGeometries
 from proofs.swaps import SwapError
 from proofs.theorem import Bug, Reading, Theorem, readings
@@ -44,13 +44,11 @@ class Effort:
     """How much is asked of a proof.
 
     seeds: runs of the solver, each with another seed. dump: a folder for every claim as
-    SMT-LIB2, with the premises that it needs. second: another solver, which must agree
-    about those.
+    SMT-LIB2, with the premises that it needs.
     """
 
     seeds: int = 1
     dump: Path | None = None
-    second: Callable[[str], Answer] | None = None
 
 
 @attrs.define
@@ -180,14 +178,6 @@ def _try_witness(tally: _Tally, theorem: Theorem) -> None:
         tally.fail("refuted", "the witness does not keep the claims")
 
 
-def failing(theorem: Theorem) -> Iterator[str]:
-    """The single claims and obligations that are not proved."""
-    for reading in readings(theorem, AllGeometries):
-        for goal in reading.single_goals():
-            if ask(goal.question).status != "proved":
-                yield goal.name
-
-
 def _prove(tally: _Tally, effort: Effort, name: str, reading: Reading) -> None:
     for goal in reading.goals():
         tally.count(f"{name}: {goal.name}", decide(goal))
@@ -195,18 +185,6 @@ def _prove(tally: _Tally, effort: Effort, name: str, reading: Reading) -> None:
             status = decide(goal, seed).status
             if status != "proved":
                 tally.fail(status, f"{status} with seed {seed}: {name}: {goal.name}")
-    if effort.dump is None and effort.second is None:
-        return
-    for number, goal in enumerate(reading.single_goals(), 1):
-        _compare(tally, effort, f"{name}.{number}", goal.lean())
-
-
-def _compare(tally: _Tally, effort: Effort, name: str, goal: Goal) -> None:
-    """Write one question down, and hear both solvers about it."""
-    text = f"; {goal.name}\n{goal.question}"
     if effort.dump is not None:
-        (effort.dump / f"{name}.smt2").write_text(text, encoding="utf-8")
-    for solver in filter(None, (ask, effort.second)):
-        status = solver(text).status
-        if status != "proved":
-            tally.fail(status, f"{solver.__name__}: {status}: {name}: {goal.name}")
+        for number, goal in enumerate(reading.single_goals(), 1):
+            goal.lean().write(effort.dump / f"{name}.{number}.smt2")

@@ -16,6 +16,7 @@ import attrs
 import z3
 
 from proofs.numbers import Term, conjunction
+from proofs.solver import Goal
 
 _BINARY = [z3.IntSort()] * 3
 MUL = z3.Function("MUL", *_BINARY)
@@ -61,6 +62,11 @@ class Lemma:
     formula: Term
     abstracted: Term
     operands: frozenset[str]  # the variables that stand right below an operator
+
+    @property
+    def goal(self) -> Goal:
+        """What is to be shown, with the true operators."""
+        return Goal(self.name, [], self.formula)
 
     def instance(self, **terms: Term) -> Term:
         """The formula, operators forgotten, at the given terms."""

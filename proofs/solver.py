@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import attrs
@@ -48,6 +49,10 @@ class Goal(NamedTuple):
         solver = z3.Solver()
         solver.add(*self.premises, z3.Not(self.claim))
         return str(solver.to_smt2())
+
+    def write(self, path: Path) -> None:
+        """Write the question to a file, below a line with the goal's name."""
+        path.write_text(f"; {self.name}\n{self.question}", encoding="utf-8")
 
     def parts(self) -> list[Goal]:
         """A goal for each thing that the claim says of several."""

@@ -8,6 +8,8 @@ import pytest
 import z3
 
 from proofs.__main__ import main
+from proofs.lemmas import LEMMAS
+from proofs.solver import Answer
 from proofs.swaps import swapped
 
 ONE = ["--only", "key_comes_back", "--jobs", "1"]
@@ -67,7 +69,10 @@ def test_dumped_files_are_decided_again(tmp_path: Path) -> None:
     assert 0 == main([*ONE, "--dump", str(tmp_path), "--seeds", "2"])
 
     files = sorted(tmp_path.glob("*.smt2"))
-    assert 6 == len(files)  # five claims, and what the operators owe
+    names = [path.name.partition(".")[0] for path in files]
+    assert 6 == names.count("key_comes_back")  # five claims, and what operators owe
+    assert len(LEMMAS) == names.count("lemma")
+    assert len(files) == 6 + len(LEMMAS)
     for path in files:
         text = path.read_text(encoding="utf-8")
         solver = z3.Solver()
@@ -77,6 +82,26 @@ def test_dumped_files_are_decided_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(find_spec("cvc5") is None, reason="needs the extra cross")
-def test_a_second_solver_agrees() -> None:
-    """The same questions, another program."""
+def test_a_second_solver_agrees(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same questions, another program; its table follows the first one's."""
     assert 0 == main([*ONE, "--cross"])
+
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    counts = next(row[1:6] for row in rows if row and row[0] == "all")
+    assert [str(6 + len(LEMMAS))] * 2 + ["0", "0", "0"] == counts
+
+
+@pytest.mark.skipif(find_spec("cvc5") is None, reason="needs the extra cross")
+def test_without_agreement_nothing_is_proved(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second solver that does not know is a failure."""
+    from proofs import cross  # noqa: PLC0415
+
+    def at_a_loss(_text: str, _seed: int) -> Answer:
+        return Answer("unknown", 0.0)
+
+    monkeypatch.setitem(cross.SOLVERS, "cvc5", at_a_loss)
+
+    assert 1 == main([*ONE, "--cross", "--json"])
+    assert json.loads(capsys.readouterr().out)["proved"] is False

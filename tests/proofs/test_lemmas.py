@@ -6,7 +6,7 @@ import pytest
 import z3
 
 from proofs.lemmas import FALSE_LEMMAS, LEMMAS, VARIABLES, Lemma, abstract
-from proofs.solver import Goal, ask
+from proofs.solver import ask
 
 ALL_LEMMAS = (*LEMMAS, *FALSE_LEMMAS)
 
@@ -14,13 +14,13 @@ ALL_LEMMAS = (*LEMMAS, *FALSE_LEMMAS)
 @pytest.mark.parametrize("lemma", LEMMAS, ids=lambda lemma: lemma.name)
 def test_lemma_is_proved(lemma: Lemma) -> None:
     """For all integers, with the solver's true operators."""
-    assert "proved" == ask(Goal(lemma.name, [], lemma.formula).question).status
+    assert "proved" == ask(lemma.goal.question).status
 
 
 @pytest.mark.parametrize("lemma", FALSE_LEMMAS, ids=lambda lemma: lemma.name)
 def test_false_lemma_is_refuted(lemma: Lemma) -> None:
     """A near miss has a counterexample."""
-    answer = ask(Goal(lemma.name, [], lemma.formula).question)
+    answer = ask(lemma.goal.question)
     values = [(v, z3.IntVal(answer.values.get(n, 0))) for n, v in VARIABLES.items()]
     formula = z3.substitute(lemma.formula, *values)
 
