@@ -35,6 +35,8 @@ ENTRIES = (
     "patton.device",
     "patton.device.aim",
     "patton.engine",
+    "patton.vllm.connector",
+    "patton.vllm.plugin",
 )
 
 

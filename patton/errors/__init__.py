@@ -37,6 +37,8 @@ from patton.errors.serving import (
     EngineStateError,
     MismatchError,
     RequestTooLargeError,
+    SchedulerOutputError,
+    UnwrittenHitError,
     WorkloadError,
 )
 from patton.errors.simulators import SimulatorError
@@ -74,6 +76,7 @@ __all__ = [
     "ProtocolError",
     "RequestError",
     "RequestTooLargeError",
+    "SchedulerOutputError",
     "SharedBlockError",
     "SimulatorError",
     "SnapshotError",
@@ -82,6 +85,7 @@ __all__ = [
     "StepOrderError",
     "StreamError",
     "TraceError",
+    "UnwrittenHitError",
     "UnwrittenReadError",
     "UnwrittenResultError",
     "ValidationError",

@@ -71,6 +71,37 @@ class RequestTooLargeError(EngineError):
 
 
 @attrs.define
+class SchedulerOutputError(EngineError):
+    """A step of vLLM's scheduler that cannot be placed."""
+
+    template: ClassVar[str] = "scheduler output: {field}: {value}; accepted: {accepted}"
+
+    field: str
+    value: str
+    accepted: str
+
+
+@attrs.define
+class UnwrittenHitError(EngineError):
+    """A prefix hit on a block whose tokens were never computed.
+
+    An engine that caches a block when it schedules it, and then drops the step's
+    tokens, hits it later all the same. written: tokens of the block.
+    """
+
+    template: ClassVar[str] = (
+        "request {request!r} hits block {block} in step {step}, of which only "
+        "{written} tokens were ever written; accepted: a block that is full, or filled "
+        "in this step"
+    )
+
+    request: object
+    block: int
+    step: int
+    written: int
+
+
+@attrs.define
 class MismatchError(PattonError):
     """The device and the reference disagree: a defect, report it.
 

@@ -1,0 +1,219 @@
+"""What vLLM's cache does with blocks, told to the runtime event by event.
+
+Whoever knows first tells: the gated cache manager as it happens, else the adapter as
+the scheduler's output has it. The log of events is what the worker repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from patton.engine.placement_gate import Eviction, PlacementGate
+from patton.errors import BlockStateError, UnwrittenHitError, UnwrittenReadError
+from patton.runtime import Runtime
+from patton.steps import Step, StepPlan
+
+Event = tuple[str, tuple[Any, ...]]
+
+
+@attrs.frozen
+class _References:
+    """Reference counts of vLLM's blocks."""
+
+    blocks: Sequence[Any]
+
+    def __getitem__(self, block: int) -> int:
+        return int(self.blocks[block].ref_cnt)
+
+
+@attrs.frozen
+class LivePool:
+    """vLLM's block pool as the cache of a `PlacementGate`.
+
+    pool: a BlockPool of vLLM, duck-typed.
+    """
+
+    pool: Any
+    runtime: Runtime
+
+    @property
+    def references(self) -> _References:
+        """How many requests hold a block."""
+        return _References(self.pool.blocks)
+
+    def surrender(self, blocks: Iterable[int]) -> None:
+        """Take the blocks out of the prefix cache; their ids stay in the free queue."""
+        named = list(blocks)
+        self.pool.evict_blocks(set(named))
+        for block in named:
+            self.runtime.evict(block)
+
+    def placed_by_age(self) -> Iterator[int]:
+        """Unreferenced blocks with content, least recently used first."""
+        queue = self.pool.free_block_queue.get_all_free_blocks()
+        placed = self.runtime.placement
+        return (b.block_id for b in queue if placed(b.block_id) is not None)
+
+
+@attrs.define(eq=False)
+class Lifecycle:
+    """The one door to the runtime.
+
+    live: the block pool, None where outputs are replayed without one. leading: blocks
+    that a request had given up before it was admitted, which its table leaves out.
+    withdrawn: blocks taken out of vLLM's cache because their tokens were dropped.
+    """
+
+    runtime: Runtime
+    live: LivePool | None
+    gate: PlacementGate | None
+    withdraws: bool
+    leading: dict[str, int] = attrs.field(factory=dict)
+    withdrawn: int = 0
+    _log: list[Event] = attrs.field(factory=list)
+    _plan: StepPlan | None = None
+
+    @classmethod
+    def of(
+        cls,
+        runtime: Runtime,
+        pool: Any = None,
+        *,
+        eviction: Eviction = "pairs",
+        withdraws: bool = False,
+    ) -> Lifecycle:
+        """The door to a fresh runtime.
+
+        pool: vLLM's BlockPool; eviction: see `PlacementGate`; withdraws: whether blocks
+        that are cached but turn out unwritten are taken out of the cache at once.
+        """
+        live = gate = None
+        if pool is not None:
+            live = LivePool(pool, runtime)
+            pair_blocks = runtime.layout.pair_blocks
+            gate = PlacementGate.of(runtime, live, pair_blocks, eviction)
+        lifecycle = cls(runtime, live, gate, withdraws)
+        runtime.observer = lifecycle._note
+        return lifecycle
+
+    def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
+        self._log.append((event, arguments))
+
+    # --- questions ----------------------------------------------------------------
+
+    def runs(self, request: str) -> bool:
+        """Whether the request holds blocks."""
+        return request in self.runtime.placements.requests
+
+    def table(self, request: str) -> Sequence[int]:
+        """The blocks of a request, RELEASED where it gave one up."""
+        return self.runtime.placements.requests[request].blocks
+
+    # --- events -------------------------------------------------------------------
+
+    def share(self, request: str, hits: Iterable[int], leading: int = 0) -> None:
+        """A request is admitted with a prefix hit, `leading` blocks of it given up.
+
+        Raises UnwrittenHitError.
+        """
+        if leading:
+            self.leading[request] = leading
+        for block in hits:
+            try:
+                self.runtime.share(request, block)
+            except BlockStateError:
+                step = self.runtime.step
+                raise UnwrittenHitError(request, block, step, 0) from None
+
+    def bind(self, request: str, blocks: Sequence[int]) -> None:
+        """A request takes blocks anew; what they held is gone (vLLM evicts by taking).
+
+        Raises OutOfPairsError.
+        """
+        for block in blocks:
+            if self.runtime.placement(block) is not None:
+                self.runtime.evict(block)
+            self.runtime.bind(request, block)
+
+    def release(self, request: str, blocks: Iterable[int]) -> None:
+        """A running request gives up blocks that its window has left."""
+        for block in blocks:
+            self.runtime.release(request, block)
+
+    def finish(self, request: str) -> None:
+        """A request ended or was preempted: it gives up all its blocks."""
+        blocks = list(self.table(request))
+        self.runtime.finish(request)
+        self.leading.pop(request, None)
+        if self.live is not None:
+            self._reconcile(block for block in blocks if block >= 0)
+
+    def _reconcile(self, blocks: Iterable[int]) -> None:
+        """What the cache and the runtime keep of blocks just given up is the same.
+
+        A block that vLLM does not cache is of no use to anyone; one that it caches but
+        whose tokens were dropped before they were computed must not be hit.
+        """
+        assert self.live is not None
+        false: set[int] = set()
+        for block in blocks:
+            hashed = self.live.pool.blocks[block].block_hash is not None
+            placement = self.runtime.placement(block)
+            if placement is None:
+                if hashed and self.withdraws:
+                    false.add(block)
+            elif not hashed and not placement.references:
+                self.runtime.evict(block)
+        if false:
+            self.live.pool.evict_blocks(false)
+            self.withdrawn += len(false)
+
+    def forget(self, blocks: Iterable[int]) -> None:
+        """The content of these blocks is gone, unless a request holds it."""
+        for block in blocks:
+            placement = self.runtime.placement(block)
+            if placement is not None and not placement.references:
+                self.runtime.evict(block)
+
+    def forget_uncached(self) -> None:
+        """Whatever vLLM caches no more, after its prefix cache was reset, is gone."""
+        if self.live is not None:
+            blocks = self.live.pool.blocks
+            self.forget(b.block_id for b in blocks if b.block_hash is None)
+
+    def forget_cache(self) -> None:
+        """Give up all that vLLM caches and nobody holds."""
+        if self.live is not None:
+            placed = self.runtime.placements.bound_blocks()
+            references = self.live.references
+            self.live.surrender([b for b in placed if not references[b]])
+
+    def make_room(
+        self, request: str, need: int, whole: int, hits: Sequence[int] = ()
+    ) -> bool:
+        """See `PlacementGate.make_room`; without a live pool nothing is evicted."""
+        if self.gate is None:
+            return self.runtime.bindable(request, hits) >= whole
+        return self.gate.make_room(request, need, whole, hits)
+
+    # --- steps --------------------------------------------------------------------
+
+    def apply(self, step: Step) -> list[Event]:
+        """End the step; all that happened since the last one, this step at the end.
+
+        The copies of the step before are made once this one begins, so its commits
+        are published first. Raises UnwrittenHitError, and what `apply_step` raises.
+        """
+        if self._plan is not None:
+            self.runtime.publish(self._plan)
+        try:
+            self._plan = self.runtime.apply_step(step)
+        except UnwrittenReadError as error:
+            raise UnwrittenHitError(
+                error.request, error.block, error.step, error.written
+            ) from error
+        log, self._log = self._log, []
+        return log

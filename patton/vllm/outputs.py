@@ -1,0 +1,74 @@
+"""What a SchedulerOutput says: the only place that knows its fields (vLLM 0.33).
+
+Duck-typed, so that recorded outputs do as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from patton.errors import SchedulerOutputError
+
+NULL_BLOCK = 0  # stands in tables for what a request has given up
+
+
+@attrs.frozen
+class Observed:
+    """One step of the scheduler.
+
+    finished, preempted: requests that gave up all blocks since the last step, some
+    possibly never heard of. admitted: request -> its whole table, for new and resumed
+    ones; grown: request -> blocks appended to its table. spans: (request, first
+    position, tokens) in the scheduler's order, which the parts above have not. drafts:
+    request -> trailing tokens of its span that may be rejected.
+    """
+
+    finished: Collection[str]
+    preempted: Collection[str]
+    admitted: Mapping[str, Sequence[int]]
+    grown: Mapping[str, Sequence[int]]
+    spans: Sequence[tuple[str, int, int]]
+    drafts: Mapping[str, int]
+
+
+def observe(output: Any) -> Observed:
+    """Read a SchedulerOutput.
+
+    Raises SchedulerOutputError for copied blocks (partial hits), several cache groups.
+    """
+    if getattr(output, "kv_cache_block_copies", None):
+        copies = len(output.kv_cache_block_copies)
+        raise SchedulerOutputError("kv_cache_block_copies", f"{copies} copies", "none")
+    running = output.scheduled_cached_reqs
+    starts = dict(zip(running.req_ids, running.num_computed_tokens, strict=True))
+    admitted: dict[str, Sequence[int]] = {}
+    grown: dict[str, Sequence[int]] = {}
+    for request, tables in zip(running.req_ids, running.new_block_ids, strict=True):
+        if tables is not None:
+            whole = request in running.resumed_req_ids
+            (admitted if whole else grown)[request] = _only(tables)
+    for new in output.scheduled_new_reqs:
+        admitted[new.req_id] = _only(new.block_ids)
+        starts[new.req_id] = new.num_computed_tokens
+    return Observed(
+        finished=output.finished_req_ids,
+        preempted=output.preempted_req_ids or (),
+        admitted=admitted,
+        grown=grown,
+        spans=[(r, starts[r], n) for r, n in output.num_scheduled_tokens.items()],
+        drafts={
+            request: len(tokens)
+            for request, tokens in output.scheduled_spec_decode_tokens.items()
+        },
+    )
+
+
+def _only(tables: Sequence[Sequence[int]]) -> Sequence[int]:
+    """The table of the one cache group."""
+    if len(tables) != 1:
+        value = f"tables of {len(tables)} cache groups"
+        raise SchedulerOutputError("block_ids", value, "one cache group")
+    return tables[0]

@@ -1,0 +1,115 @@
+"""The worker's half: repeats what happened to the runtime, places, generates streams.
+
+A step's placements follow from its events, so those are what the scheduler sends. The
+streams of a step serve all its layers and are made once, when first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from patton.device import ReferenceDevice
+from patton.errors import EngineStateError
+from patton.executor import Executor
+from patton.generate import StepStreams, generate_step
+from patton.layout import Layout
+from patton.runtime import Runtime
+from patton.steps import PlacedStep, StepPlan
+from patton.vllm.lifecycle import Event
+from patton.vllm.options import Options
+
+Ints = NDArray[np.int64]
+
+
+@attrs.frozen(eq=False, slots=False)
+class WorkerStep:
+    """One step as a worker executes it.
+
+    tables: block ids of the requests of `placed`, in their order.
+    """
+
+    placed: PlacedStep
+    tables: Sequence[Ints]
+
+    @classmethod
+    def of(cls, plan: StepPlan, runtime: Runtime) -> WorkerStep:
+        """What to execute of a step that was just applied."""
+        placed = plan.place()
+        held = runtime.placements.requests
+        tables = [np.array(held[r].blocks, np.int64) for r in placed.requests]
+        return cls(placed, tables)
+
+    @cached_property
+    def commands(self) -> int:
+        """Commands of all streams, for one layer."""
+        return sum(
+            int(stream.command_counts().sum()) for stream in self.streams.present()
+        )
+
+    @cached_property
+    def streams(self) -> StepStreams:
+        """The streams of every layer of the step."""
+        return generate_step(self.placed)
+
+    def slots(self, requests: Ints, positions: Ints) -> Ints:
+        """Where vLLM's KV cache keeps tokens: block id * block tokens + offset.
+
+        requests: indices into `placed.requests`; positions: as in the streams' tables.
+        """
+        size = self.placed.layout.block_tokens
+        slots = np.empty(len(positions), np.int64)
+        for request in np.unique(requests).tolist():
+            chosen = requests == request
+            index, offset = np.divmod(positions[chosen], size)
+            slots[chosen] = self.tables[request][index] * size + offset
+        return slots
+
+
+@attrs.define(eq=False)
+class Worker:
+    """A runtime that follows the scheduler's, and the device.
+
+    executor: what executes streams, None where they are only counted; current: the
+    step under way. commands: generated so far, times the layers they were emitted for.
+    """
+
+    runtime: Runtime
+    executor: Executor | None
+    current: WorkerStep | None = None
+    commands: int = 0
+
+    @classmethod
+    def of(cls, runtime: Runtime, options: Options) -> Worker:
+        """A worker whose runtime is fresh, like the scheduler's."""
+        layout = runtime.layout
+        executor = ReferenceDevice(layout.device) if options.check == "data" else None
+        return cls(runtime, executor)
+
+    @property
+    def layout(self) -> Layout:
+        """How the device is divided."""
+        return self.runtime.layout
+
+    def advance(self, number: int, events: Sequence[Event]) -> None:
+        """Go on to step `number`. Raises EngineStateError if one was left out."""
+        if number != self.runtime.step:
+            problem = f"step {number} follows step {self.runtime.step - 1}"
+            raise EngineStateError("metadata", problem)
+        for event, arguments in events:
+            outcome: Any = None
+            if event == "step":
+                outcome = self.runtime.apply_step(*arguments)
+                self.current = WorkerStep.of(outcome, self.runtime)
+            else:
+                getattr(self.runtime, event)(*arguments)
+
+    def emit(self) -> None:
+        """Count the streams of one layer of the current step."""
+        if self.current is not None:
+            self.commands += self.current.commands
