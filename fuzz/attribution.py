@@ -15,6 +15,7 @@ import attrs
 from fuzz.machine_run import Changed
 from fuzz.preferences import Preferences
 from spec.logic import Key, Term
+from spec.state import SIGNATURE
 
 # What a transition is for; other differences are named by their field.
 PURPOSE = {
@@ -41,15 +42,18 @@ class Attributed(Preferences):
     """A refinement that names clauses by transition.
 
     causes: the cells that an event's transitions have set, and which did last. taking:
-    the present one.
+    the present one. parts: requests, blocks, pairs, places and slots of the last event,
+    each with its sort.
     """
 
     causes: dict[tuple[str, Key], str] = attrs.field(factory=dict, init=False)
+    parts: set[tuple[str, Term]] = attrs.field(factory=set, init=False)
     taking: str = attrs.field(default="", init=False)
 
     def note(self, event: str, arguments: tuple[Any, ...]) -> None:
         """The runtime has carried out an event. Raises RefinementError."""
         self.causes.clear()
+        self.parts.clear()
         super().note(event, arguments)
         self.causes.clear()
 
@@ -60,6 +64,10 @@ class Attributed(Preferences):
     def changed(self, changes: Changed) -> None:
         """Remember the cause."""
         super().changed(changes)
+        for field, cells in changes:
+            sorts = SIGNATURE[field].partition(">")[0]
+            for key in cells:
+                self.parts.update(zip(sorts, key, strict=True))
         if self.taking in PURPOSE:
             for field, cells in changes:
                 shared = self.taking == "share" and field == "sealing"
@@ -73,4 +81,14 @@ class Attributed(Preferences):
             for (field, key), cause in self.causes.items():
                 if what == f"{field}{key}":
                     clause = PURPOSE[cause]
+            if self._is_elsewhere(what, found, expected):
+                clause = "LIFE-FRAME"
             super().demand(clause, what, found, expected)
+
+    def _is_elsewhere(self, field: str, found: Any, expected: Any) -> bool:
+        """Whether cells differ that have no part in the last event."""
+        if field not in SIGNATURE:
+            return False
+        sorts = SIGNATURE[field].partition(">")[0]
+        keys = (key for key, _ in found.items() ^ expected.items())
+        return not any(self.parts & {*zip(sorts, key, strict=True)} for key in keys)

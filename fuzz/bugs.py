@@ -3,36 +3,41 @@
 A check that has never failed may be unable to. A bug here replaces one function of the
 runtime, a generator or the device by a slightly wrong one; it must be caught by the
 clause that it names, within a budget of steps. One changes nothing and must survive.
-The catalogue is in `planted_blocks`, `planted_steps`
-and `planted_streams`.
+The catalogue is in the modules `planted_*`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import count
 from typing import Any, Literal
 
 import attrs
-import numpy as np
 
-from fuzz.driver import drive
+from fuzz.driver import Case, drive
+from fuzz.maps import broken_by
+from fuzz.serving import serve, serve_after_others
+from fuzz.states import StateWatch
 from fuzz.world import FailureError
-from patton.device import PlainDevice, ReferenceDevice
-from patton.errors import UnwrittenResultError
-from patton.executor import Executor
-from patton.runtime import Runtime
-from tests.core.strategies import random_layout
-from tests.served import ServedEngine
 
-# Who looks for it: the driver alone, the driver with a device of tags, or an engine
-# with data on devices of numbers.
-Finder = Literal["runtime", "streams", "data"]
+# Who looks for it: the driver with the machine beside the runtime, also with a device
+# of tags, or with nothing but claims about states; an engine with data on devices of
+# numbers, also on one that others have used; the map of small layouts.
+Finder = Literal["runtime", "streams", "states", "data", "alone", "maps"]
 Wrong = Callable[..., Any]
+Register = Callable[[Callable[[Wrong], Wrong]], Callable[[Wrong], Wrong]]
 
-CASE_STEPS = {"runtime": 300, "streams": 200, "data": 12}
+CASE_STEPS: dict[Finder, int] = {
+    "runtime": 300,
+    "streams": 200,
+    "states": 300,
+    "data": 12,
+    "alone": 12,
+    "maps": 1,
+}
+PLANTED = ("blocks", "steps", "states", "streams", "device", "maps")
 NOTHING = "nothing at all"
 
 
@@ -81,7 +86,7 @@ CATALOGUE: dict[str, Bug] = {}
 
 def bug(
     name: str, clause: str | None, owner: Any, attribute: str, **options: Any
-) -> Callable[[Callable[[Wrong], Wrong]], Callable[[Wrong], Wrong]]:
+) -> Register:
     """Register a fault; what is decorated makes the wrong function from the right."""
 
     def register(wrong: Callable[[Wrong], Wrong]) -> Callable[[Wrong], Wrong]:
@@ -100,45 +105,46 @@ def hunt(planted: Bug) -> Hunt:
             if left <= 0:
                 return Hunt(planted, False, steps, others=tuple(others))
             length = min(left, CASE_STEPS[planted.finder])
-            taken, failure = _search(planted.finder, number, length)
+            taken, failures = _search(planted.finder, number, length)
             steps += max(taken, 1)
-            if failure is not None:
+            for failure in failures:
                 if failure.clause == planted.clause:
                     what = str(failure)
                     return Hunt(planted, True, steps, what, tuple(others))
-                others.append(failure.clause)
+            others += [failure.clause for failure in failures]
     raise AssertionError("cases never end")
 
 
-def _search(finder: Finder, number: int, steps: int) -> tuple[int, FailureError | None]:
-    """One case: the steps it took, and its failure."""
-    if finder == "data":
-        return serve(number, steps)
-    volume = drive(f"bugs {number}", steps, "everything", device=finder == "streams")
-    return volume.steps, volume.failure
+def _search(
+    finder: Finder, number: int, steps: int
+) -> tuple[int, Sequence[FailureError]]:
+    """One case: the steps it took, and its failures."""
+    if finder == "maps":
+        return 1, broken_by(number)
+    if finder in {"data", "alone"}:
+        serving = serve if finder == "data" else serve_after_others
+        taken, failure = serving(number, steps)
+    elif finder == "states":
+        taken, failure = _watched(number, steps)
+    else:
+        device = finder == "streams"
+        volume = drive(f"bugs {number}", steps, "everything", device=device)
+        taken, failure = volume.steps, volume.failure
+    return taken, [failure] if failure else []
 
 
-def serve(seed: int, steps: int) -> tuple[int, FailureError | None]:
-    """Steps with data on two devices, each output compared in every bit."""
-    rng = np.random.default_rng(seed)
-    layout = random_layout(rng)
-    devices: list[Executor] = [
-        ReferenceDevice(layout.device),
-        PlainDevice(layout.device),
-    ]
-    engine = ServedEngine(Runtime.of(layout), devices, rng)
-    for done in range(steps):
-        try:
-            engine.step()
-        except UnwrittenResultError as error:
-            return done, FailureError("DEV-WRITTEN", str(error))
-        except AssertionError as error:
-            return done, FailureError("DEV-BITS", f"other bits: {error}")
-    return steps, None
+def _watched(number: int, steps: int) -> tuple[int, FailureError | None]:
+    case = Case.of(f"states {number}", "everything")
+    StateWatch.attach(case.world.runtime)
+    try:
+        case.run(steps)
+    except FailureError as failure:
+        return case.world.steps, failure
+    return case.world.steps, None
 
 
 def catalogue() -> dict[str, Bug]:
     """All bugs, by name."""
-    for name in ("blocks", "steps", "streams"):
+    for name in PLANTED:
         import_module(f"fuzz.planted_{name}")  # registers its bugs
     return CATALOGUE

@@ -134,8 +134,25 @@ class Engine(Operations):
 
     def publish_late(self) -> bool:
         """An asynchronous engine publishes a plan when later ones exist, or again."""
+        return bool(self.world.plans) and self.world.do("publish", self._any_plan())
+
+    def _any_plan(self) -> int:
+        """Any plan, mostly one of which a block is bound anew, or the oldest."""
+        epochs = self.world.runtime.placements.epoch
         plans = sorted(self.world.plans)
-        return bool(plans) and self.world.do("publish", self.one_of(plans))
+        stale = [
+            number
+            for number in plans
+            if any(epochs[c.block] != c.epoch for c in self.world.plans[number].commits)
+        ]
+        if stale and self.chance(50):
+            return self.one_of(stale)
+        return plans[0] if self.chance(30) else self.one_of(plans)
+
+    def place_late(self) -> bool:
+        """An engine asks for placements after the runtime has gone on."""
+        plans = self.world.plans
+        return bool(plans) and self.world.do("place_late", self._any_plan())
 
     def commit(self) -> bool:
         """One block alone, of the copies that were made."""
@@ -233,12 +250,23 @@ class Engine(Operations):
             attrs.evolve(step, evicts=[*step.evicts, start]),
             attrs.evolve(step, finishes=[*step.finishes, request]),
             attrs.evolve(step, releases=[*step.releases, (request, start)]),
+            self._with_gap(),
         ]
         step = wrong[self.choose(len(wrong))]
         self.step, self.ahead = Step(), {}
         self.promised.clear()
         self.wanted.clear()
         return self.world.do("step", step)
+
+    def _with_gap(self) -> Step:
+        """The step with a write that begins too late, within the request's table."""
+        if not self.idle:
+            return self.step
+        request, blocks = self.one_of(self.idle), self.free_blocks(2)
+        start = self.table(request).tokens + 1 + self.choose(self.size)
+        grants = [*self.step.grants, (request, [], blocks)]
+        writes = [*self.step.writes, (request, start, 1)]
+        return attrs.evolve(self.step, grants=grants, writes=writes)
 
     # --- memory -------------------------------------------------------------------
 
@@ -273,11 +301,12 @@ EVENTS: dict[str, float] = {
     "confirm": 3,
     "publish": 6,
     "publish_late": 3,
+    "place_late": 1,
     "commit": 2,
     "interrupt": 1,
     "restore": 1,
     "reject": 1.5,
-    "reject_step": 0.4,
+    "reject_step": 0.6,
     "overwrite": 0.6,
     "share_unfilled": 0.4,
 }

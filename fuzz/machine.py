@@ -174,6 +174,12 @@ class PlacementMachine(RuleBasedStateMachine):
         """Copies of any plan are done, or known to be done."""
         self.perform("publish_late", number)
 
+    @precondition(lambda self: self.engine.world.plans)
+    @rule(number=NUMBERS)
+    def place_late(self, number: int) -> None:
+        """Placements are asked for after the runtime has gone on."""
+        self.perform("place_late", number)
+
     @precondition(lambda self: self.engine.world.stop is None)
     @rule(number=NUMBERS)
     def interrupt(self, number: int) -> None:

@@ -88,6 +88,7 @@ class Operations:
         """
         granules = self.world.runtime.placements.granule
         start, total = self.choose(len(granules)), len(granules)
+        start = 0 if self.chance(40) else start  # as a free list reuses ids
         found = [b for b in self.step.evicts if b not in self.promised][:count]
         for offset in range(total):
             if len(found) == count:

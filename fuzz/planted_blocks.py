@@ -13,7 +13,7 @@ from patton import step_checks
 from patton.commit_zone import CommitZone
 from patton.pairs import PairPool, lowest_bit
 from patton.placements import Placements
-from patton.requests import RELEASED
+from patton.requests import RELEASED, RequestState
 
 
 def nothing(*_: Any) -> None:
@@ -99,6 +99,7 @@ def _(_: Wrong) -> Wrong:
     "LIFE-PLACE",
     PairPool,
     "occupy_next",
+    budget=100_000,
     slow=True,
 )
 def _(_: Wrong) -> Wrong:
@@ -226,6 +227,27 @@ def _(old: Wrong) -> Wrong:
                 running.shared.difference_update(own)
 
     return share
+
+
+@bug("a preempted request still runs", "LIFE-FINISH", Placements, "finish")
+def _(old: Wrong) -> Wrong:
+    def finish(state: Placements, request: Any) -> None:
+        old(state, request)
+        state.requests[request] = RequestState(request)
+
+    return finish
+
+
+@bug("what a window gave up counts as shared", "LIFE-RELEASE", Placements, "release")
+def _(old: Wrong) -> Wrong:
+    def release(state: Placements, request: Any, block: int) -> None:
+        running = state.requests.get(request)
+        shared = running is not None and block in running.shared
+        old(state, request, block)
+        if running is not None and shared:
+            running.shared.add(block)
+
+    return release
 
 
 @bug("a partial block stays cached", "LIFE-DROP", Placements, "_dereference")

@@ -47,7 +47,7 @@ def _(old: Wrong) -> Wrong:
     return publish
 
 
-@bug("a slot is freed twice", "LIFE-STAGE", Placements, "finish")
+@bug("a slot is freed that another one holds", "LIFE-FRAME", Placements, "finish")
 def _(old: Wrong) -> Wrong:
     def finish(state: Placements, request: Any) -> None:
         running = state.requests.get(request)

@@ -29,10 +29,14 @@ from spec.state import SIGNATURE, State, empty
 
 @attrs.define(eq=False)
 class Refinement(MachineRun):
-    """The machine beside a runtime, in the state in which that was last seen."""
+    """The machine beside a runtime, in the state in which that was last seen.
+
+    noted: events so far.
+    """
 
     runtime: Runtime = attrs.field(kw_only=True)
     touched: Changed = attrs.field(factory=list, init=False)
+    noted: int = attrs.field(default=0, init=False)
 
     @classmethod
     def of(cls, runtime: Runtime) -> Refinement:
@@ -40,11 +44,7 @@ class Refinement(MachineRun):
 
         That the copies which a plan asks for are made is assumed.
         """
-        cells = abstraction(runtime.placements)
-        slots = {(slot,): block for (block,), slot in cells["slot"].items()}
-        copied = {(block,): True for block in runtime.placements.copied}
-        s = state_of(cells | {"block_in": slots, "copied": copied})
-        tables = request_tables(runtime.placements)
+        s, tables = state_seen(runtime), request_tables(runtime.placements)
         return cls(logic_of(runtime), s, tables, runtime=runtime)
 
     @classmethod
@@ -64,6 +64,7 @@ class Refinement(MachineRun):
     def note(self, event: str, arguments: tuple[Any, ...]) -> None:
         """The runtime has carried out an event. Raises RefinementError."""
         self.touched.clear()
+        self.noted += 1
         self.run(event, arguments)
         due = {*self.runtime.placements.due}
         self.demand("LIFE-COMMIT", "blocks due for a commit", due, self.due())
@@ -144,10 +145,13 @@ class Refinement(MachineRun):
         Raises RefinementError.
         """
         rows = [row for write in step.writes for row in self._rows(*write)]
+        for found, due in zip(plan.rows, rows, strict=False):
+            clause = "LIFE-STAY" if due[4] else "LIFE-STAGE"  # from its first token on
+            self.demand(clause, f"slot of block {due[0]}", found[3], due[3])
         self.demand("LIFE-STAGE", "rows to write", plan.rows, rows)
-        found = {(c.block, c.epoch, c.granule, c.slot) for c in plan.commits}
+        copies = {(c.block, c.epoch, c.granule, c.slot) for c in plan.commits}
         expected = {(b, *self._where(b)) for b in self.due()}
-        self.demand("LIFE-COMMIT", "commits", found, expected)
+        self.demand("LIFE-COMMIT", "commits", copies, expected)
         self.demand("LIFE-COMMIT", "number", len(plan.commits), len(expected))
         for commit in plan.commits:
             if self.s.binder(commit.request, commit.block):
@@ -193,6 +197,14 @@ class Refinement(MachineRun):
             where = self._where(block)
             rows.append((block, *where, first, last - first, request, base + first))
         return rows
+
+
+def state_seen(runtime: Runtime) -> State:
+    """The abstract state that a runtime shows between two events."""
+    cells = abstraction(runtime.placements)
+    slots = {(slot,): block for (block,), slot in cells["slot"].items()}
+    copied = {(block,): True for block in runtime.placements.copied}
+    return state_of(cells | {"block_in": slots, "copied": copied})
 
 
 def state_of(cells: Cells) -> State:

@@ -7,6 +7,7 @@ with it is known to be unable to find anything.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -16,10 +17,12 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from fuzz import bytes_target
-from fuzz.bugs import catalogue, serve
+from fuzz.bugs import catalogue
 from fuzz.driver import Volume, drive
 from fuzz.files import Recorded, minimal
 from fuzz.machine import PlacementMachine
+from fuzz.maps import broken_by
+from fuzz.serving import serve, serve_after_others
 from fuzz.world import FailureError, World
 
 CANARY = "slots though they are switched off"
@@ -141,11 +144,38 @@ def run_machine(number: int, examples: int, steps: int = 100) -> FailureError | 
 @target
 def served(number: int, seconds: float) -> Outcome:
     """An engine with data on two devices; each output is compared in every bit."""
+    return _cases("served", number, seconds, partial(serve, steps=SERVED_STEPS))
+
+
+@target
+def alone(number: int, seconds: float) -> Outcome:
+    """The same on a device that others have used."""
+    search = partial(serve_after_others, steps=SERVED_STEPS)
+    return _cases("alone", number, seconds, search)
+
+
+@target
+def maps(number: int, seconds: float) -> Outcome:
+    """Small layouts, place by place."""
+
+    def search(seed: int) -> tuple[int, FailureError | None]:
+        return 1, next(iter(broken_by(seed)), None)
+
+    return _cases("maps", number, seconds, search)
+
+
+def _cases(
+    name: str,
+    number: int,
+    seconds: float,
+    search: Callable[[int], tuple[int, FailureError | None]],
+) -> Outcome:
+    """Seeds of a target, one after the other; nothing is recorded of a failure."""
     begun, steps, case, failure = process_time(), 0, 0, None
     while failure is None and process_time() - begun < seconds:
-        taken, failure = serve(number * 100_003 + case, SERVED_STEPS)
+        taken, failure = search(number * 100_003 + case)
         steps, case = steps + taken, case + 1
-    return Outcome("served", number, steps, process_time() - begun, failure)
+    return Outcome(name, number, steps, process_time() - begun, failure)
 
 
 @target

@@ -18,12 +18,15 @@ import attrs
 from fuzz.attribution import Attributed
 from fuzz.refinement import Refinement, RefinementError
 from fuzz.rehearsal import check_refusal, reason
-from patton.commands import Phase
+from fuzz.runs import accumulators, runs_due
+from patton.commands import Op, Phase
 from patton.device.provenance import Fault, StreamValidator
+from patton.device.provenance.tags import ZERO, Ledger
 from patton.errors import (
     ExecutionError,
     InconsistencyError,
     PattonError,
+    StaleBindingError,
     StepOrderError,
     ValidationError,
 )
@@ -35,7 +38,7 @@ Event = tuple[str, tuple[Any, ...]]
 Level = Literal["touched", "everything"]
 
 FULL_CHECK_EVERY = 100  # steps, at level "touched"
-PLANS_KEPT = 6  # that may still be published
+PLANS_KEPT = 16  # that may still be published
 
 # What a stream of a phase is for, and so what it breaks when it is wrong.
 CLAUSE_OF_PHASE: Mapping[str, str] = {
@@ -49,6 +52,8 @@ CLAUSE_OF_PHASE: Mapping[str, str] = {
     Phase.READ_VALUE: "CMD-READBACK",
     "step": "STEP-ORDER",
 }
+
+FILLED_IN = Ledger().describe(ZERO)  # what must be in a lane without a token
 
 
 @attrs.define
@@ -87,7 +92,8 @@ class World:
     "everything" compares everything at every step, and the stated choices as well.
     steps: calls of the runtime that it has carried out; refusals: by clause. plans: the
     latest ones, by number. stop: where the next step's last stream is to be
-    interrupted, and whether its commits are then abandoned.
+    interrupted, and whether its commits are then abandoned. latest: the last plan, and
+    how many events there had been with it.
     """
 
     runtime: Runtime
@@ -100,6 +106,7 @@ class World:
     refusals: Counter[str] = attrs.field(factory=Counter)
     plans: dict[int, StepPlan] = attrs.field(factory=dict)
     stop: tuple[int, bool] | None = None
+    latest: tuple[int, int] | None = None
 
     @classmethod
     def of(
@@ -144,7 +151,7 @@ class World:
             if self.watcher is not None:
                 self.watcher.refused(event, arguments, error)
             return False
-        self.steps += event != "interrupt"
+        self.steps += event not in {"interrupt", "place_late"}
         if plan is not None:
             self._check_step(arguments[0], plan)
         if every or self.steps % FULL_CHECK_EVERY == 0:
@@ -182,9 +189,35 @@ class World:
     # --- events beyond the runtime's own ------------------------------------------
 
     def _publish(self, number: int) -> None:
-        """All commits of a plan whose copies are done."""
-        if number in self.plans:
-            self.runtime.publish(self.plans[number])
+        """All commits of a plan whose copies are done; those of stale blocks stay."""
+        if number not in self.plans:
+            return
+        plan, state = self.plans[number], self.runtime.placements
+        stale = [c.block for c in plan.commits if state.epoch[c.block] != c.epoch]
+        slots = [state.slot[block] for block in stale]
+        self.runtime.publish(plan)
+        if slots != [state.slot[block] for block in stale]:
+            raise FailureError("STEP-STALE", f"plan {number} publishes blocks {stale}")
+
+    def _place_late(self, number: int) -> None:
+        """Ask a plan for its placements when more has happened since."""
+        if number not in self.plans:
+            return
+        plan = attrs.evolve(self.plans[number], placed=None)
+        state, bindings = self.runtime.placements, [row[:2] for row in plan.rows]
+        bindings += [commit[:2] for commit in plan.commits]
+        stale = any(state.epoch[block] != epoch for block, epoch in bindings)
+        try:
+            plan.place()
+        except StaleBindingError:
+            clause = None if stale else "STEP-PLACED"
+        except StepOrderError:
+            clause = "STEP-STALE" if stale else None
+        else:
+            went_on = self.latest != (number, self.refinement.noted)
+            clause = "STEP-STALE" if stale else "STEP-PLACED" if went_on else None
+        if clause is not None:
+            raise FailureError(clause, f"plan {number} is placed late")
 
     def _restore(self) -> None:
         """The state as plain data and back is the same state."""
@@ -207,6 +240,7 @@ class World:
         if self.level == "everything" or self.validator is not None:
             self.refinement.check_placed(plan)
         self.plans[plan.step] = plan
+        self.latest = plan.step, self.refinement.noted
         if len(self.plans) > PLANS_KEPT:
             del self.plans[min(self.plans)]
         if self.validator is not None:
@@ -215,7 +249,12 @@ class World:
 
     def _execute(self, validator: StreamValidator, plan: StepPlan) -> None:
         placed = plan.place()
-        streams = generate_step(placed).present()
+        generated = generate_step(placed)
+        due, streams = runs_due(placed), generated.present()
+        for op in (Op.WRBIAS, Op.RDMAC):
+            if (found := accumulators(generated.sv, op)) != due:
+                what = f"{op.name} of {found} accumulators, of {due} runs"
+                raise FailureError("CMD-RUNS", what)
         if self.stop is not None and streams:
             index, abandon = self.stop
             last = streams[-1]
@@ -231,7 +270,7 @@ class World:
         validator.check_step(placed, streams)
 
 
-OWN_EVENTS = ("publish", "restore", "interrupt")
+OWN_EVENTS = ("publish", "place_late", "restore", "interrupt")
 
 
 def clause_of(error: BaseException) -> str:
@@ -241,6 +280,8 @@ def clause_of(error: BaseException) -> str:
     if isinstance(error, ValidationError):
         if error.fault == Fault.OPERAND:
             return "CMD-BUFFER"
+        if error.due == FILLED_IN:
+            return "CMD-FIRST"
         return CLAUSE_OF_PHASE[error.phase]
     if isinstance(error, StepOrderError):
         return "STEP-PLACED"

@@ -1,5 +1,7 @@
 """Every stream stopped before every one of its commands, then repeated or abandoned.
 
+Clause CMD-COMMIT.
+
 A step that has everything (writes to slots and O1Vs, read-backs, QK, SV, partial
 blocks, commits) is interrupted on the device, on several geometries and with every way
 to commit. Repeated, it leaves the same memory as if nothing had happened. Abandoned, no

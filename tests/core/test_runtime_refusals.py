@@ -1,4 +1,4 @@
-"""Refusals change nothing; states survive snapshots and random runs."""
+"""Refusals change nothing (LIFE-ATOMIC); states survive snapshots and random runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A step as a whole: sharing, drafts, windows, and plans in time (layout 4)."""
+"""A step as a whole: sharing, drafts, windows, and plans in time (layout 4).
+
+Clauses STEP-SHARED, STEP-PLACED and STEP-STALE.
+"""
 
 from __future__ import annotations
 

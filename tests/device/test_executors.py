@@ -1,4 +1,4 @@
-"""What the commands do, worked out by hand, on both executors."""
+"""What the commands do, worked out by hand, on both executors (DEV-WRITTEN, too)."""
 
 from __future__ import annotations
 

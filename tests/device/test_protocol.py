@@ -1,4 +1,7 @@
-"""Which command of which stream is refused, by both executors and by both checks."""
+"""Which command of which stream is refused, by both executors and by both checks.
+
+Clause DEV-PROTOCOL.
+"""
 
 from __future__ import annotations
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from fuzz.driver import cases, drive
+from fuzz.driver import Case, cases, drive
 from fuzz.machine import PlacementMachine
 from fuzz.moments import KNOWN
 from fuzz.situations import LEAST, STEPS, counting
 from fuzz.targets import run_machine
+from patton.errors import PattonError
+from patton.generate import generate_step
+from patton.runtime import Runtime
+from patton.steps import StepPlan
 
 SHARE = 20  # of the steps of a CI run, and of the times each situation must occur
 
@@ -30,14 +36,35 @@ def test_the_driver_with_a_device_finds_nothing() -> None:
 
 
 def test_one_seed_gives_one_run() -> None:
-    """Events, states and everything that was drawn."""
+    """Events, states, everything that was drawn, every byte of streams (LIFE-SAME)."""
     runs = []
     for _ in range(2):
         case = next(cases("same", "touched"))
         case.run(300)
-        runs.append((case.world.log, case.world.runtime.snapshot()))
+        placed = (plan.place() for plan in streams_of(case))
+        texts = [s.to_text() for p in placed for s in generate_step(p).present()]
+        runs.append((case.world.log, texts, case.world.runtime.snapshot()))
 
     assert runs[0] == runs[1]
+    assert any(runs[0][1])
+
+
+def streams_of(case: Case) -> Iterator[StepPlan]:
+    """Plans of the steps of a case, done again on a fresh runtime."""
+    runtime = case.world.runtime
+    again = Runtime(runtime.layout, runtime.placements.emptied())
+    for event, arguments in case.world.log:
+        if event in {"restore", "interrupt", "publish", "place_late"}:
+            continue
+        try:
+            plan = getattr(again, "apply_step" if event == "step" else event)(
+                *arguments
+            )
+        except PattonError:
+            continue
+        if plan is not None:
+            yield plan
+            again.publish(plan)
 
 
 def test_every_situation_occurs() -> None:

@@ -3,7 +3,7 @@
 The validator has seen everything before. What a fault may be called is part of the
 plant: an off-by-one may meet a foreign block or an unwritten lane, a dropped block is
 always a missing term. Some cases never get so far, because the device's protocol
-already forbids them.
+already forbids them. Clause CMD-BUFFER, and those of `test_validator`.
 """
 
 from __future__ import annotations

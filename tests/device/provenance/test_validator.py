@@ -1,4 +1,7 @@
-"""Streams of runs that go right are proved, fast and slow alike."""
+"""Streams of runs that go right are proved, fast and slow alike.
+
+Clauses CMD-SCORES, CMD-SUMS, CMD-WRITE, CMD-FIRST and CMD-READBACK.
+"""
 
 from __future__ import annotations
 
