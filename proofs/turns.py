@@ -8,13 +8,15 @@ which the generators make are made of such commands is validated stream by strea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import attrs
 import z3
 
 from proofs.numbers import Term, Truth, Work, conjunction
+from proofs.theorem import Bug, Claim, Theorem
 
 FEW = 3  # of each thing, and of commands
 
@@ -74,3 +76,29 @@ def suppose_all(space: Work, premises: Mapping[str, Term]) -> None:
     """Assume formulas."""
     for name, term in premises.items():
         space.assume(name, Truth(space, term))
+
+
+def claimed_all(space: Work, claims: Mapping[str, Term]) -> Iterator[Claim]:
+    """Formulas as claims of a theorem."""
+    for says, term in claims.items():
+        yield Claim(says, Truth(space, term))
+
+
+def by_induction(
+    name: str,
+    clause: str,
+    given: Callable[[Work, Turns], tuple[Work, Any]],
+    claim: Callable[[Work, Any], Iterator[Claim]],
+    *bugs: Bug,
+) -> Theorem:
+    """A theorem about any number of turns; its counterexamples are found in a few."""
+    return Theorem(
+        name=name,
+        clause=clause,
+        kind="induction",
+        given=lambda space: given(space, any_number()),
+        claim=claim,
+        witness=None,
+        few=lambda space: given(space, a_few()),
+        planted=bugs,
+    )

@@ -8,7 +8,9 @@ from __future__ import annotations
 from proofs.theorem import Theorem
 from proofs.theorems import (
     acceptance,
+    alone,
     comes_back,
+    commit_again,
     commit_copies,
     commit_stays,
     commits,
@@ -21,17 +23,21 @@ from proofs.theorems import (
     key_operands,
     lock_step,
     one_index,
+    one_run,
     onto,
     operand_columns,
     own_bursts,
     pair_set,
     possible,
+    read_back,
     rounding_up,
     run,
+    run_counts,
     shift,
     sums,
     value_operands,
     words,
+    writes,
 )
 
 THEOREMS: tuple[Theorem, ...] = (
@@ -57,7 +63,13 @@ THEOREMS: tuple[Theorem, ...] = (
     *words.THEOREMS,
     *commits.THEOREMS,
     *lock_step.THEOREMS,
-    *sums.THEOREMS,
-    *own_bursts.THEOREMS,
+    *writes.THEOREMS,
     *first_writes.THEOREMS,
+    *commit_again.THEOREMS,
+    *read_back.THEOREMS,
+    *sums.THEOREMS,
+    *one_run.THEOREMS,
+    *run_counts.THEOREMS,
+    *own_bursts.THEOREMS,
+    *alone.THEOREMS,
 )

@@ -25,9 +25,9 @@ from collections.abc import Callable, Iterator
 import attrs
 import z3
 
-from proofs.numbers import Term, Truth, Work
-from proofs.theorem import Bug, Claim, Theorem, Without
-from proofs.turns import Turns, a_few, any_number, suppose_all
+from proofs.numbers import Term, Work
+from proofs.theorem import Claim, Without
+from proofs.turns import Turns, by_induction, claimed_all, suppose_all
 
 
 @attrs.frozen(eq=False)
@@ -83,8 +83,11 @@ def given_loads(space: Work, turns: Turns) -> tuple[Work, Loads]:
 
 def claim_loads(space: Work, x: Loads) -> Iterator[Claim]:
     """Before the first, and after one more."""
-    yield Claim("before the first", Truth(space, x.so_far(z3.IntVal(0))))
-    yield Claim("after one more", Truth(space, x.so_far(x.done + 1)))
+    claims = {
+        "before the first": x.so_far(z3.IntVal(0)),
+        "after one more": x.so_far(x.done + 1),
+    }
+    yield from claimed_all(space, claims)
 
 
 @attrs.frozen(eq=False)
@@ -192,8 +195,7 @@ def claim_reads(space: Work, x: Reads) -> Iterator[Claim]:
         "each once, before the first": x.once(z3.IntVal(0)),
         "each once, after one more": x.once(x.done + 1),
     }
-    for says, term in claims.items():
-        yield Claim(says, Truth(space, term))
+    yield from claimed_all(space, claims)
 
 
 def given_end(space: Work, turns: Turns) -> tuple[Work, Reads]:
@@ -210,30 +212,11 @@ def claim_end(space: Work, x: Reads) -> Iterator[Claim]:
     def exactly(p: Term) -> Term:
         return x.taken(end, p) == z3.If(x.wanted(p), 1, 0)
 
-    yield Claim("exactly the wanted ones", Truth(space, x.each_product(exactly)))
-
-
-def _induction(
-    name: str,
-    clause: str,
-    given: Callable[..., tuple[Work, Loads | Reads]],
-    claim: Callable[..., Iterator[Claim]],
-    *bugs: Bug,
-) -> Theorem:
-    return Theorem(
-        name=name,
-        clause=clause,
-        kind="induction",
-        given=lambda space: given(space, any_number()),
-        claim=claim,
-        witness=None,
-        few=lambda space: given(space, a_few()),
-        planted=bugs,
-    )
+    yield from claimed_all(space, {"exactly the wanted ones": x.each_product(exactly)})
 
 
 THEOREMS = (
-    _induction(
+    by_induction(
         "operands_stay_loaded",
         "CMD-BUFFER",
         given_loads,
@@ -241,7 +224,7 @@ THEOREMS = (
         Without("a column has one operand"),
         Without("the next one is loaded"),
     ),
-    _induction(
+    by_induction(
         "products_are_summed_once_each",
         "CMD-SCORES",
         given_reads,
@@ -250,7 +233,7 @@ THEOREMS = (
         Without("what is read is wanted"),
         Without("the next one adds"),
     ),
-    _induction(
+    by_induction(
         "sums_are_complete",
         "CMD-SUMS",
         given_end,
