@@ -196,6 +196,8 @@ class PattonAttention(AttentionImpl[PattonBatch]):
         query [rows, heads, D]; key, value [rows, KV heads, D]. Raises what the streams'
         execution raises.
         """
+        if output_scale is not None or output_block_scale is not None:
+            raise ConfigError(SOURCE, "output_scale", "a quantised output", "None")
         if attn_metadata is None:  # a run that measures memory
             return output.fill_(0)
         batch, rows = attn_metadata, attn_metadata.rows

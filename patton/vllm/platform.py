@@ -4,7 +4,8 @@ On a real platform (CUDA, say) PATTON is no platform: the device's own stays, an
 attention backend is chosen by `--attention-backend PATTON`. vLLM's CPU platform does
 not let a user choose, and needs compiled kernels; this one is that platform with the
 choice, on a vLLM built for no device (VLLM_TARGET_DEVICE=empty). It is active where
-the environment says PATTON_HOST=1 (see `patton.vllm.plugin`).
+the environment says PATTON_HOST=1 (see `patton.vllm.plugin`), and leaves that variable
+of vLLM's unset at run time.
 """
 
 from __future__ import annotations
@@ -81,10 +82,10 @@ def _slot_mapping(
     slots: torch.Tensor,
     block_tokens: int,
 ) -> None:
-    """Slots of the batch's tokens: block id * block_tokens + offset, request by request.
+    """Slots of the batch's tokens, request after request, written to `slots` [tokens].
 
-    query_start [requests + 1], positions [tokens], table [requests, blocks]; slots
-    [tokens] is written.
+    A slot is block id * block_tokens + offset. query_start [requests + 1]; positions
+    [tokens]; table [requests, blocks].
     """
     counts = query_start.diff()
     request = torch.repeat_interleave(torch.arange(len(counts)), counts)
@@ -102,8 +103,10 @@ _HOST_OPERATIONS: tuple[Operation, ...] = (
     ("_C", "init_cpu_memory_env(int[] nodes) -> ()", _bind_memory),
     (
         "_C",
-        "compute_slot_mapping_kernel_impl(Tensor query_start, Tensor positions, "
-        "Tensor table, Tensor(a!) slots, int block_tokens) -> ()",
+        (
+            "compute_slot_mapping_kernel_impl(Tensor query_start, Tensor positions, "
+            "Tensor table, Tensor(a!) slots, int block_tokens) -> ()"
+        ),
         _slot_mapping,
     ),
     ("_C", "greedy_argmax(Tensor logits) -> Tensor", _greedy),
