@@ -24,13 +24,15 @@ from patton.addresses import AddressMap
 from proofs import finite
 from proofs.check import is_proved
 from proofs.layouts import small_layouts
+from proofs.positions import KINDS
+from proofs.progress import watched
 from proofs.swaps import code_of, replaced, shipped, tree_of
 from proofs.theorem import Theorem
 from proofs.theorems import THEOREMS
 
-KINDS = ("key", "value", "slot")
+
 FUNCTIONS = (
-    *(f"{kind}_{way}" for kind in KINDS for way in ("address", "element")),
+    *(f"{kind.word}_{way}" for kind in KINDS for way in ("address", "element")),
     *("_plane", "_group", "_layer", "_head", "_stripe_channel", "_stripe"),
 )
 Fate = Literal["rejected", "rejected, not confirmed", "ACCEPTED"]
@@ -161,13 +163,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ProcessPoolExecutor(options.jobs) as pool:
         numbers = range(len(mutants))
         found = pool.map(_fate_of, numbers, [options.count] * len(mutants))
-        for mutant, result in zip(mutants, found, strict=True):
+        come = watched(found, len(mutants), "mutants")
+        for mutant, result in zip(mutants, come, strict=True):
             fates[result] = fates.get(result, 0) + 1
             if result != "rejected":
                 sys.stdout.write(f"{result}: {mutant.says}\n")
-            done = sum(fates.values())
-            if sys.stderr.isatty():
-                sys.stderr.write(f"\r\x1b[K{done}/{len(mutants)} {mutant.function}")
     seconds = time.perf_counter() - begin
     told = ", ".join(f"{count} {name}" for name, count in fates.items())
     sys.stdout.write(f"{len(mutants)} mutants: {told} ({seconds:.0f} s)\n")

@@ -155,3 +155,4 @@ SLOT = Kind(
     elements=lambda g: g.value_elements,
     home=slot_home,
 )
+KINDS = (KEY, VALUE, SLOT)

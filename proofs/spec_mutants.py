@@ -28,6 +28,7 @@ import attrs
 import z3
 
 from proofs.check import is_proved
+from proofs.progress import watched
 from proofs.solver import ask
 from proofs.spaces import AllGeometries
 from proofs.swaps import code_of, replaced, tree_of
@@ -288,11 +289,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ProcessPoolExecutor(options.jobs) as pool:
         numbers = range(len(mutants))
         found = pool.map(_fate_of, numbers, [options.count] * len(mutants))
-        for mutant, result in zip(mutants, found, strict=True):
+        come = watched(found, len(mutants), "mutants")
+        for mutant, result in zip(mutants, come, strict=True):
             fates[mutant.says] = result
-            if sys.stderr.isatty():
-                told = f"{len(fates)}/{len(mutants)} {mutant.function}"
-                sys.stderr.write(f"\r\x1b[K{told}")
     faults = {"ACCEPTED", "rejected, not confirmed"}
     for says, result in fates.items():
         if result in faults:

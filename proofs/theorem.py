@@ -108,6 +108,11 @@ class Theorem:
     apart: bool = False
     examples: Callable[[], Iterable[Case]] | None = None
 
+    @property
+    def is_about_layouts(self) -> bool:
+        """Whether it can be read in a single layout."""
+        return self.witness is not None and self.witness.layout is not None
+
 
 class Reading(NamedTuple):
     """A theorem's statement along one path: what is known, and what is to be shown."""
