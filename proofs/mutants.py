@@ -30,7 +30,6 @@ from proofs.swaps import code_of, replaced, shipped, tree_of
 from proofs.theorem import Theorem
 from proofs.theorems import THEOREMS
 
-
 FUNCTIONS = (
     *(f"{kind.word}_{way}" for kind in KINDS for way in ("address", "element")),
     *("_plane", "_group", "_layer", "_head", "_stripe_channel", "_stripe"),
