@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import attrs
 
 from patton.engine.block_pool import BlockPool
-from patton.engine.placement_gate import Eviction, Placement, PlacementGate
+from patton.engine.placement_gate import Eviction, Need, Placement, PlacementGate
 from patton.engine.requests import Admission, Request, StepRecord
 from patton.errors import ConfigError, EngineStateError, RequestTooLargeError
 
@@ -251,7 +251,19 @@ class Scheduler:
         revived = sum(1 for block in hits if not pool.references[block])
         if whole + revived > pool.free_count:
             return False
-        return self.gate is None or self.gate.make_room(request.id, need, whole, hits)
+        gate = self.gate
+        return gate is None or gate.make_room(
+            request.id, need, whole, hits, self.blocks_wanted
+        )
+
+    def blocks_wanted(self) -> dict[int, Need]:
+        """Blocks that waiting requests would hit now, and when: see `Need`."""
+        needs: dict[int, Need] = {}
+        for place, request in enumerate(self.waiting):
+            most = (request.known - 1) // self.block_tokens
+            for index, block in enumerate(self.pool.lookup(request.keys[:most])):
+                needs.setdefault(block, (place, index))
+        return needs
 
     def _grant(
         self, request: Request, hits: list[int], need: int, record: StepRecord

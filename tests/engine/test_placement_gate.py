@@ -22,7 +22,7 @@ from patton.layout import Layout
 from patton.runtime import Runtime
 from patton.steps import Step
 
-EVICTIONS: tuple[Eviction, ...] = ("pairs", "lru")
+EVICTIONS: tuple[Eviction, ...] = ("pairs", "queue", "lru")
 
 
 @attrs.define
@@ -187,6 +187,55 @@ def test_block_by_block_may_cost_other_pairs_first() -> None:
 
     # By age: 2 (of conversation 0, not hit), 5, 4, 3, and then pair 1 is empty.
     assert [2, 5, 4, 3] == bench.step().evicted
+
+
+def waiting(count: int, *conversations: int) -> Bench:
+    """Three full pairs of cached conversations, the first `count` of them evictable.
+
+    Behind a request of four new blocks the conversations wait, in this order.
+    """
+    bench = Bench.of(count, 4, "queue")
+    for number in range(count):
+        bench.add(number, 64, 1)
+        bench.step()
+    bench.scheduler.concurrency = 1
+    bench.add(10, 64, 1)
+    for place, conversation in enumerate(conversations):
+        bench.add(11 + place, 65, 1, conversation=conversation)
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("queue", "victim"),
+    [
+        ((), 0),  # nobody waits: the oldest
+        ((0,), 1),  # the oldest that nobody waits for
+        ((0, 1), 2),
+        ((2, 0, 1), 1),  # all are wanted: the one wanted last
+        ((0, 1, 2), 2),
+        ((1, 2, 0, 1), 0),  # the first request that waits for it counts
+    ],
+)
+def test_what_the_queue_will_hit_is_evicted_last(
+    queue: tuple[int, ...], victim: int
+) -> None:
+    """Four new blocks take a whole pair of those that are needed latest."""
+    bench = waiting(3, *queue)
+    record = bench.step()
+
+    assert [4 * victim + i for i in (3, 2, 1, 0)] == record.evicted
+
+
+def test_of_one_conversation_the_tail_goes_first() -> None:
+    """Two pairs that the same request waits for, the prefix in the older one."""
+    bench = Bench.of(2, 4, "queue")
+    bench.add(0, 128, 1)
+    bench.step()
+    bench.scheduler.concurrency = 1
+    bench.add(1, 64, 1)
+    bench.add(2, 128, 1, conversation=0)
+
+    assert [7, 6, 5, 4] == bench.step().evicted
 
 
 def test_nothing_is_evicted_for_a_request_that_would_not_fit() -> None:
