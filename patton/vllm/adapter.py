@@ -17,6 +17,7 @@ from patton.errors import SchedulerOutputError
 from patton.steps import Request, Step
 from patton.vllm.lifecycle import Event, Lifecycle
 from patton.vllm.outputs import NULL_BLOCK, Observed
+from patton.vllm.watch import Unsaid
 
 Ranges = list[tuple[Request, int, int]]
 
@@ -35,26 +36,19 @@ class Adapter:
     window: int | None = None
     speculating: set[str] = attrs.field(factory=set)
 
-    def step(
-        self,
-        observed: Observed,
-        *,
-        given_up: Mapping[str, int] | None = None,
-        taken: Collection[int] = (),
-    ) -> list[Event]:
+    def step(self, observed: Observed, unsaid: Unsaid) -> list[Event]:
         """Apply one step of the scheduler; all events since the last, in order.
 
-        given_up: request -> leading blocks that its sliding window has left; taken: ids
-        that vLLM took from its queue, even those of a request it dropped again: their
-        old content is gone. Neither is in a scheduler's output, and neither is needed
-        where blocks are told of. Raises SchedulerOutputError, UnwrittenHitError and
-        OutOfPairsError.
+        unsaid: empty where blocks are told of. Raises SchedulerOutputError,
+        UnwrittenHitError and OutOfPairsError.
         """
         ended = {*observed.finished, *observed.preempted}
         if not self.told:
+            for request, tokens in unsaid.verified.items():
+                self.lifecycle.verify(request, tokens)
             self._end(ended)
-            self._give_up(given_up or {})
-            self.lifecycle.forget(taken)
+            self._give_up(unsaid.given_up)
+            self.lifecycle.forget(unsaid.taken)
             self._grant(observed)
         self.speculating -= ended
         return self.lifecycle.apply(self._tokens(observed))
@@ -149,7 +143,7 @@ class Adapter:
         return Step(
             confirms=confirms,
             writes=spans,
-            drafts=dict(drafts),
+            drafts=drafts,
             reads=reads,
             readbacks=[r for r in readbacks if r[1] < r[2]],
         )

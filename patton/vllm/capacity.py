@@ -25,6 +25,7 @@ from vllm.v1.kv_cache_interface import (
     SlidingWindowSpec,
 )
 from vllm.v1.kv_cache_spec_registry import KVCacheSpecRegistry
+from vllm.v1.request import Request
 
 from patton.vllm.lifecycle import Lifecycle
 
@@ -94,7 +95,7 @@ class _Gated(SingleTypeKVCacheManager):
             only_asked=apply_admission_cap,
         ):
             return count
-        return self.block_pool.num_gpu_blocks + 1
+        return int(self.block_pool.num_gpu_blocks) + 1
 
     def _has_room(
         self,
@@ -139,6 +140,13 @@ class _Gated(SingleTypeKVCacheManager):
             self.lifecycle.bind(request_id, _ids(new))
         return new
 
+    def cache_blocks(self, request: Request, *arguments: Any, **options: Any) -> None:
+        """Cache what is full; whatever has been processed is verified by now."""
+        super().cache_blocks(request, *arguments, **options)
+        if self.lifecycle is not None:
+            processed = request.num_computed_tokens - request.num_in_flight_tokens
+            self.lifecycle.verify(request.request_id, processed)
+
     def _remove_blocks_in_range(
         self, request_id: str, first_block: int, last_block: int
     ) -> None:
@@ -153,7 +161,8 @@ class _Gated(SingleTypeKVCacheManager):
         """Give up all blocks: the request ended or is preempted."""
         if self.lifecycle is not None and self.lifecycle.runs(request_id):
             self.lifecycle.finish(request_id)
-        return super().pop_blocks_for_free(request_id)
+        blocks: list[KVCacheBlock] = super().pop_blocks_for_free(request_id)
+        return blocks
 
 
 class PattonManager(_Gated, FullAttentionManager):

@@ -25,6 +25,7 @@ from patton.vllm.geometry import layout_of, window_of
 from patton.vllm.lifecycle import Event, Lifecycle
 from patton.vllm.options import SOURCE, Options
 from patton.vllm.outputs import observe
+from patton.vllm.watch import Unsaid, Watch
 from patton.vllm.worker import Worker
 
 if TYPE_CHECKING:
@@ -66,8 +67,7 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
         self.worker: Worker | None = None
         if role == KVConnectorRole.WORKER:
             self.worker = Worker.of(self.runtime, self.options)
-        self._managers: list[Any] = []
-        self._taken: list[int] = []
+        self._watch: Watch | None = None
 
     @property
     def requires_kv_delivery(self) -> bool:
@@ -78,55 +78,28 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
 
     def bind_kv_cache_manager(self, kv_cache_manager: KVCacheManager) -> None:
         """Follow the blocks of this manager, through the gate if it has one."""
-        pool = kv_cache_manager.block_pool
         lifecycle = Lifecycle.of(
             self.runtime,
-            pool,
+            kv_cache_manager.block_pool,
             eviction=self.options.eviction,
             withdraws=self.options.unwritten == "withdraw",
         )
-        self._managers = list(kv_cache_manager.coordinator.single_type_managers)
-        gated = [m for m in self._managers if hasattr(m, "lifecycle")]
+        managers = kv_cache_manager.coordinator.single_type_managers
+        gated = [manager for manager in managers if hasattr(manager, "lifecycle")]
         for manager in gated:
             manager.lifecycle = lifecycle
         self.adapter = Adapter(lifecycle, bool(gated), self.window)
         if not gated:
-            self._watch(pool)
-
-    def _watch(self, pool: Any) -> None:
-        """Note the ids that this pool gives out, dropped or not, until the step ends.
-
-        On the object, not on its class: another engine in the process is not watched.
-        """
-        take = pool.get_new_blocks
-
-        def get_new_blocks(count: int) -> Any:
-            blocks = take(count)
-            self._taken += [block.block_id for block in blocks]
-            return blocks
-
-        pool.get_new_blocks = get_new_blocks
+            windowed = self.window is not None
+            self._watch = Watch.of(kv_cache_manager, windowed=windowed)
 
     def build_connector_meta(self, scheduler_output: SchedulerOutput) -> PattonMetadata:
         """Apply the step to the runtime. Raises what `Adapter.step` raises."""
         assert self.adapter is not None
         number = self.runtime.step
-        given_up = None
-        if self.window is not None and not self.adapter.told:
-            given_up = self._given_up()
-        taken, self._taken = self._taken, []
-        events = self.adapter.step(
-            observe(scheduler_output), given_up=given_up, taken=taken
-        )
-        return PattonMetadata(number, events)
-
-    def _given_up(self) -> dict[str, int]:
-        """Leading blocks that each running request's window has left."""
-        tables = self._managers[0].req_to_blocks
-        return {
-            request: next((i for i, b in enumerate(table) if not b.is_null), len(table))
-            for request, table in tables.items()
-        }
+        observed = observe(scheduler_output)
+        unsaid = Unsaid() if self._watch is None else self._watch.unsaid()
+        return PattonMetadata(number, self.adapter.step(observed, unsaid))
 
     def reset_cache(self) -> bool:
         """The prefix cache was reset: so is what the runtime kept for it."""

@@ -143,6 +143,18 @@ class Lifecycle:
         for block in blocks:
             self.runtime.release(request, block)
 
+    def verify(self, request: str, tokens: int) -> None:
+        """The first tokens of a request are no drafts any more.
+
+        Mostly they never were, or are known to be already.
+        """
+        running = self.runtime.placements.requests.get(request)
+        if running is not None and running.confirmed < running.tokens:
+            size = self.runtime.layout.block_tokens
+            tokens -= self.leading.get(request, 0) * size
+            if running.confirmed < tokens <= running.tokens:
+                self.runtime.confirm(request, tokens)
+
     def finish(self, request: str) -> None:
         """A request ended or was preempted: it gives up all its blocks."""
         blocks = list(self.table(request))

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from patton.errors import SchedulerOutputError
+from patton.steps import Request
 
 NULL_BLOCK = 0  # stands in tables for what a request has given up
 
@@ -31,7 +32,7 @@ class Observed:
     admitted: Mapping[str, Sequence[int]]
     grown: Mapping[str, Sequence[int]]
     spans: Sequence[tuple[str, int, int]]
-    drafts: Mapping[str, int]
+    drafts: dict[Request, int]
 
 
 def observe(output: Any) -> Observed:

@@ -19,6 +19,7 @@ from patton.errors import EngineStateError
 from patton.executor import Executor
 from patton.generate import StepStreams, generate_step
 from patton.layout import Layout
+from patton.requests import RELEASED
 from patton.runtime import Runtime
 from patton.steps import PlacedStep, StepPlan
 from patton.vllm.lifecycle import Event
@@ -41,9 +42,19 @@ class WorkerStep:
     def of(cls, plan: StepPlan, runtime: Runtime) -> WorkerStep:
         """What to execute of a step that was just applied."""
         placed = plan.place()
-        held = runtime.placements.requests
-        tables = [np.array(held[r].blocks, np.int64) for r in placed.requests]
-        return cls(placed, tables)
+        running, size = runtime.placements.requests, placed.layout.block_tokens
+        tables = {
+            name: list(running[name].blocks) if name in running else []
+            for name in placed.requests
+        }
+        for commit in plan.commits:
+            # A request may have ended with a block that its last drafts had filled.
+            table, index = tables[commit.request], commit.position // size
+            table += [RELEASED] * (index + 1 - len(table))
+            if commit.request not in running:
+                table[index] = commit.block
+            assert table[index] == commit.block
+        return cls(placed, [np.array(tables[n], np.int64) for n in placed.requests])
 
     @cached_property
     def commands(self) -> int:

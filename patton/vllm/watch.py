@@ -1,0 +1,71 @@
+"""What vLLM does with blocks and does not say in a scheduler's output.
+
+For vLLM's own cache managers. Their objects are watched, not their classes: another
+engine in the process is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen
+class Unsaid:
+    """What happened since the last step beside what its output says.
+
+    given_up: request -> leading blocks that its sliding window has left; taken: ids
+    that left the free queue, even for a request that was dropped again: their old
+    content is gone. verified: request -> tokens that are no drafts any more.
+    """
+
+    given_up: Mapping[str, int] = attrs.field(factory=dict)
+    taken: Collection[int] = ()
+    verified: Mapping[str, int] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False)
+class Watch:
+    """Watches one KVCacheManager of vLLM, duck-typed."""
+
+    manager: Any
+    windowed: bool
+    _taken: list[int] = attrs.field(factory=list)
+    _verified: dict[str, int] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, manager: Any, *, windowed: bool) -> Watch:
+        """Watch from now on. windowed: whether requests give up blocks as they run."""
+        watch = cls(manager, windowed)
+        pool = manager.block_pool
+        take, cache = pool.get_new_blocks, manager.cache_blocks
+
+        def get_new_blocks(count: int) -> Any:
+            blocks = take(count)
+            watch._taken += [block.block_id for block in blocks]
+            return blocks
+
+        def cache_blocks(request: Any, tokens: int) -> None:
+            cache(request, tokens)
+            watch._verified[request.request_id] = tokens
+
+        pool.get_new_blocks = get_new_blocks
+        manager.cache_blocks = cache_blocks
+        return watch
+
+    def unsaid(self) -> Unsaid:
+        """What happened since this was asked last."""
+        unsaid = Unsaid(
+            self._given_up() if self.windowed else {}, self._taken, self._verified
+        )
+        self._taken, self._verified = [], {}
+        return unsaid
+
+    def _given_up(self) -> dict[str, int]:
+        (manager,) = self.manager.coordinator.single_type_managers
+        return {
+            request: next((i for i, b in enumerate(table) if not b.is_null), len(table))
+            for request, table in manager.req_to_blocks.items()
+        }
