@@ -362,7 +362,7 @@ def test_the_engine_never_asks_a_runtime_for_what_it_refuses(
     )
     history = [random.choice((0, 40)) for _ in range(9)]
     preempted = evicted = steps = 0
-    for number in range(70):
+    for number in range(140):
         conversation = random.randrange(9)
         prompt = history[conversation] + random.randint(1, 60)
         output = random.randint(1, 50)
