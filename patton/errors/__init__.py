@@ -8,9 +8,7 @@ and are stored as given: that keeps every error picklable and its arguments in `
 
 from __future__ import annotations
 
-from patton.errors.base import (
-    PattonError,
-)
+from patton.errors.base import ArgumentError, PattonError
 from patton.errors.configuration import (
     ConfigError,
     DeviceConfigError,
@@ -23,6 +21,8 @@ from patton.errors.placement import (
     EventError,
     InconsistencyError,
     OutOfPairsError,
+    OutOfRowsError,
+    PairRangeError,
     PlacementError,
     RequestError,
     SharedBlockError,
@@ -55,6 +55,7 @@ from patton.errors.streams import (
 )
 
 __all__ = [
+    "ArgumentError",
     "BlockPoolError",
     "BlockRangeError",
     "BlockStateError",
@@ -70,6 +71,8 @@ __all__ = [
     "MismatchError",
     "ModelConfigError",
     "OutOfPairsError",
+    "OutOfRowsError",
+    "PairRangeError",
     "PattonError",
     "PayloadError",
     "PlacementError",

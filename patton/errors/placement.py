@@ -25,6 +25,16 @@ class BlockRangeError(PlacementError):
 
 
 @attrs.define
+class PairRangeError(PlacementError):
+    """A pair that the device does not have."""
+
+    template: ClassVar[str] = "pair {pair!r} does not exist; accepted: 0 to {last}"
+
+    pair: object
+    last: int
+
+
+@attrs.define
 class BlockStateError(PlacementError):
     """A block that is not in the state that the event needs."""
 
@@ -54,6 +64,26 @@ class OutOfPairsError(PlacementError):
     request: object
     block: int
     candidates: tuple[int, ...]
+
+
+@attrs.define
+class OutOfRowsError(PlacementError):
+    """No rows for more tokens of a request (`patton.systems`).
+
+    needed: rows; free: in the channels that have most of them; longest: tokens that a
+    request may have in any case.
+    """
+
+    template: ClassVar[str] = (
+        "{system}: request {request!r} needs {needed} more rows, or is too long; "
+        "accepted: {free} rows, {longest} tokens"
+    )
+
+    system: str
+    request: object
+    needed: int
+    free: int
+    longest: int
 
 
 @attrs.define

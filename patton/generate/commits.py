@@ -16,7 +16,7 @@ from patton.commands import CommandStream, Op, Phase
 from patton.commit_zone import NO_SLOT
 from patton.config import CommitWay
 from patton.errors import DeviceConfigError
-from patton.generate.assembly import Entries, first_elements
+from patton.generate.assembly import Entries, first_elements, frame_of
 from patton.generate.ragged import changes, offsets
 from patton.generate.rectangles import (
     Segments,
@@ -56,15 +56,15 @@ def commit_stream(
     target = value_rectangles(layout, home)
     if way == "host":
         target = scheduled(target, schedule)
-    reads = None
+    reads, frame = None, frame_of(layout)
     if way == "read-back":
         order = source.row_order()
         bursts = source.channels * source.banks * source.count
         ordinal = np.zeros_like(bursts)
         ordinal[order] = offsets(bursts[order])[:-1]
-        reads = row_entries(layout, source[order], Op.RD, WRITE_COLUMNS)
+        reads = row_entries(frame, source[order], Op.RD, WRITE_COLUMNS)
         target = attrs.evolve(target, reference=ordinal).by_row()
-    entries = row_entries(layout, target, Op.WR, WRITE_COLUMNS)
+    entries = row_entries(frame, target, Op.WR, WRITE_COLUMNS)
     if reads is not None:
         entries = reads.followed_by(entries)
     return entries.stream(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from patton.commands import Axes, CommandStream, Op, Phase
+from patton.generate.assembly import frame_of
 from patton.generate.ragged import changes
 from patton.generate.rectangles import (
     Rectangles,
@@ -34,8 +35,10 @@ def readback_streams(
     segments, layout = _segments(placed), placed.layout
     keys, values = key_rectangles(layout, segments), value_rectangles(layout, segments)
 
+    frame = frame_of(layout)
+
     def stream(phase: Phase, rectangles: Rectangles, axes: Axes) -> CommandStream:
-        entries = row_entries(layout, rectangles.by_row(), Op.RD, READ_COLUMNS)
+        entries = row_entries(frame, rectangles.by_row(), Op.RD, READ_COLUMNS)
         return entries.stream(placed, phase, axes=axes, tokens=segments.tokens())
 
     return (

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patton.addresses import key_address, slot_address, value_address
-from patton.commands import Axes, Op, Strides, Tokens
+from patton.commands import Axes, Frame, Op, Strides, Tokens
 from patton.commit_zone import NO_SLOT
-from patton.generate.assembly import Entries, first_elements, frame_of, token_places
+from patton.generate.assembly import Entries, first_elements, token_places
 from patton.generate.ragged import (
     changes,
     merged,
@@ -168,7 +168,7 @@ def value_rectangles(layout: Layout, segments: Segments) -> Rectangles:
 
 
 def row_entries(
-    layout: Layout, rectangles: Rectangles, op: Op, optional: tuple[str, ...]
+    frame: Frame, rectangles: Rectangles, op: Op, optional: tuple[str, ...]
 ) -> Entries:
     """RD or WR entries in the given order; a row is opened where it changes.
 
@@ -178,10 +178,9 @@ def row_entries(
     size = len(rectangles.row)
     visits = changes(rectangles.batch, rectangles.row, rectangles.channel)
     visit = numbers(visits, size)
-    banks = layout.device.banks
-    acts = merged(visit, rectangles.bank, rectangles.banks, banks)
+    acts = merged(visit, rectangles.bank, rectangles.banks, frame.banks)
     act_ends = offsets(np.bincount(acts.group, minlength=len(visits)))[1:]
-    entries = Entries.of(size + len(acts.group), frame_of(layout), optional)
+    entries = Entries.of(size + len(acts.group), frame, optional)
     opened = visits[acts.group]
     entries.put(
         Op.ACT,

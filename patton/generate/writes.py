@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from patton.commands import CommandStream, Op, Phase
+from patton.generate.assembly import frame_of
 from patton.generate.rectangles import (
     Rectangles,
     Segments,
@@ -36,7 +37,7 @@ def key_writes(placed: PlacedStep, schedule: Schedule = PAPER) -> CommandStream 
     rectangles = key_rectangles(layout, segments)
     if schedule.write_rows == "grouped":
         rectangles = rectangles.by_row()
-    entries = row_entries(layout, rectangles, Op.WR, WRITE_COLUMNS)
+    entries = row_entries(frame_of(layout), rectangles, Op.WR, WRITE_COLUMNS)
     return entries.stream(
         placed, Phase.KEY_WRITE, axes=key_axes(layout), tokens=segments.tokens()
     )
@@ -57,7 +58,7 @@ def value_writes(
     if not layout.device.write_masks:
         segments = whole_bursts(layout, segments)
     rectangles = scheduled(value_rectangles(layout, segments), schedule)
-    entries = row_entries(layout, rectangles, Op.WR, WRITE_COLUMNS)
+    entries = row_entries(frame_of(layout), rectangles, Op.WR, WRITE_COLUMNS)
     return entries.stream(
         placed, Phase.VALUE_WRITE, axes=value_axes(layout), tokens=segments.tokens()
     )

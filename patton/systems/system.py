@@ -1,0 +1,184 @@
+"""What a placement system is: a declaration, and a memory for one model on one device.
+
+A memory is driven by a serving engine as the runtime is: it has the engine's placement
+protocol for blocks that come and go, and takes a `Step` for what is written and read.
+What it makes of a step is a `PlacedStep`: streams, and their counts without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import attrs
+
+from patton.commands import Phase
+from patton.config import DeviceConfig, ModelConfig
+from patton.errors import ConfigError
+from patton.generate import StepStreams
+from patton.steps import Request, Step
+
+# Where a claim comes from: public code; the system's own paper; a third party's summary
+# of that; what the PATTON paper says of it; inference.
+Evidence = Literal["code", "paper", "summary", "patton", "inference"]
+Owner = Literal["request", "block", "model"]
+
+
+@attrs.frozen
+class Claim:
+    """One thing that is taken for granted of a system, and where that comes from."""
+
+    evidence: Evidence
+    text: str
+
+
+@attrs.frozen(kw_only=True)
+class Declaration:
+    """What is said of a system; what can be measured is not declared.
+
+    mapping: where the full address of an element comes from (Paper Table 1, "explicit
+    mapping"); owner: of what is allocated; unit: of allocation, in words; modified:
+    whether it needs another processing unit than AiM's; claims: all assumptions.
+    """
+
+    title: str
+    year: int
+    owner: Owner
+    unit: str
+    mapping: Evidence
+    modified: bool = False
+    claims: tuple[Claim, ...] = ()
+
+
+@attrs.frozen
+class Counts:
+    """What a phase of a step does in one layer, over all channels of the device.
+
+    activations: all-bank equivalents (sixteen single-bank ones of sixteen count 1);
+    macs: MACABs, or MACSVs of a modified unit, one for each channel; bytes: over the
+    pins, each burst of WRGB, WRBIAS, RDMAC, RD and WR and channel.
+    """
+
+    activations: float = 0.0
+    macs: int = 0
+    bytes: int = 0
+
+
+@attrs.frozen
+class Usage:
+    """What a memory holds. units: rows or granules, of which `used` are taken.
+
+    tokens_held: written and not freed, over all requests and cached blocks;
+    tokens_reserved: for which room is taken.
+    """
+
+    units: int
+    used: int
+    tokens_held: int
+    tokens_reserved: int
+
+
+class PlacedStep(Protocol):
+    """A step whose places are known.
+
+    requests: names, which streams number. spread: see `patton.systems.maps`.
+    """
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """The names that requests of the step's streams are indices into."""
+
+    def streams(self) -> StepStreams:
+        """The streams of the step, for every layer."""
+
+    def counts(self) -> dict[Phase, Counts]:
+        """What `streams` does, by phase, without making them where that is possible."""
+
+
+class Memory(Protocol):
+    """One model's KV cache on one device under one system, empty at first.
+
+    block_tokens: of an engine block; blocks: ids of the engine's pool; pair_blocks: as
+    in the engine; caches: whether a block outlives its request and may be shared;
+    longest: tokens of the longest request that it can hold.
+
+    The first eight methods are the engine's placement protocol.
+    """
+
+    device: DeviceConfig
+    model: ModelConfig
+    block_tokens: int
+    blocks: int
+    pair_blocks: int
+    caches: bool
+    longest: int
+
+    def share(self, request: Any, block: int) -> None:
+        """A request refers to a block that is bound already."""
+
+    def bind(self, request: Any, block: int) -> None:
+        """A request takes a new block; raises PlacementError where none fits."""
+
+    def evict(self, block: int) -> None:
+        """The content of an unreferenced block goes."""
+
+    def finish(self, request: Any) -> None:
+        """A request gives up all that it has: it ended, or was preempted."""
+
+    def bindable(self, request: Any, shares: Sequence[int] = ()) -> int:
+        """How many blocks the request could bind now, after sharing `shares`."""
+
+    def eviction_candidates(self) -> Iterator[int]:
+        """Pairs without an owner or a reference, best to evict first."""
+
+    def blocks_of_pair(self, pair: int) -> Sequence[int]:
+        """Blocks bound in a pair, highest place first."""
+
+    @property
+    def evictable_pairs(self) -> int:
+        """How many candidates there are."""
+
+    def admit(self, request: Any, blocks: int) -> bool:
+        """Choose a place for a new request that first needs so many blocks.
+
+        False, with nothing changed, where there is no room now. A request that is not
+        admitted is when it binds its first block.
+        """
+
+    def apply(self, step: Step) -> PlacedStep:
+        """Carry out a step, all or nothing. Raises PlacementError."""
+
+    def publish(self, placed: Any) -> None:
+        """The step has run in all layers: what was copied is read where it is now."""
+
+    def usage(self) -> Usage:
+        """What is allocated now."""
+
+
+@attrs.frozen
+class System:
+    """A system with its options chosen.
+
+    options: all of them by name, with their values; make: a memory of it.
+    """
+
+    name: str
+    declaration: Declaration
+    options: Mapping[str, object]
+    make: Callable[[DeviceConfig, ModelConfig], Memory]
+
+    def on(self, device: DeviceConfig, model: ModelConfig) -> Memory:
+        """An empty memory. Raises LayoutError, DeviceConfigError, ConfigError."""
+        return self.make(device, model)
+
+
+def choice(system: str, option: str, value: str, accepted: Sequence[str]) -> None:
+    """Raises ConfigError for a value of an option that is none of those accepted."""
+    if value not in accepted:
+        raise ConfigError(system, option, value, " or ".join(accepted))
+
+
+def positive(system: str, option: str, value: int) -> None:
+    """Raises ConfigError for an option that is no whole number from 1."""
+    if type(value) is not int or value < 1:
+        raise ConfigError(system, option, value, "a whole number from 1")
