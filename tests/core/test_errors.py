@@ -35,6 +35,19 @@ def test_every_error_survives_pickle_and_copy(kind: type[PattonError]) -> None:
 
 
 @pytest.mark.parametrize("kind", ERRORS)
+def test_every_error_says_itself_how_to_rebuild_it(kind: type[PattonError]) -> None:
+    """Tools that carry errors over a network take an inherited recipe for a missing one.
+
+    They would rebuild the error without its constructor, and so without its fields.
+    """
+    error = example(kind)
+    recipe, values = error.__reduce__()
+
+    assert kind.__reduce__ is not BaseException.__reduce__
+    assert same(error, recipe(*values))
+
+
+@pytest.mark.parametrize("kind", ERRORS)
 def test_every_error_fills_its_template(kind: type[PattonError]) -> None:
     """Every name in a template is a field, so an error never fails to be printed."""
     assert str(example(kind)) == kind.template.format_map(attrs.asdict(example(kind)))
