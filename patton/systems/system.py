@@ -98,20 +98,36 @@ class PlacedStep(Protocol):
 class Memory(Protocol):
     """One model's KV cache on one device under one system, empty at first.
 
-    block_tokens: of an engine block; blocks: ids of the engine's pool; pair_blocks: as
-    in the engine; caches: whether a block outlives its request and may be shared;
-    longest: tokens of the longest request that it can hold.
-
-    The first eight methods are the engine's placement protocol.
+    From `share` to `evictable_pairs` it is the engine's placement protocol.
     """
 
-    device: DeviceConfig
-    model: ModelConfig
-    block_tokens: int
-    blocks: int
-    pair_blocks: int
-    caches: bool
-    longest: int
+    @property
+    def device(self) -> DeviceConfig:
+        """The device."""
+
+    @property
+    def model(self) -> ModelConfig:
+        """The model."""
+
+    @property
+    def block_tokens(self) -> int:
+        """Tokens of an engine block."""
+
+    @property
+    def blocks(self) -> int:
+        """Ids of the engine's pool of blocks."""
+
+    @property
+    def pair_blocks(self) -> int:
+        """Blocks that evicting a pair makes bindable; 1 where there are no pairs."""
+
+    @property
+    def caches(self) -> bool:
+        """Whether a block outlives its request and may be shared."""
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest request that it can hold."""
 
     def share(self, request: Any, block: int) -> None:
         """A request refers to a block that is bound already."""

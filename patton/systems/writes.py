@@ -170,7 +170,7 @@ def burst_stream(
 def burst_counts(rectangles: Rectangles, frame: Frame, burst_bytes: int) -> Counts:
     """What the stream of all rectangles takes, for all frame heads."""
     size, banks = len(rectangles.row), rectangles.banks
-    visits = changes(rectangles.batch, rectangles.channel)
+    visits = changes(rectangles.batch, rectangles.row, rectangles.channel)
     opened = merged(numbers(visits, size), rectangles.bank, banks, frame.banks)
     wide = rectangles.channels * frame.heads
     return Counts(
