@@ -13,8 +13,10 @@ from typing import Any
 
 from patton.errors import ConfigError
 from patton.systems.attacc import attacc
+from patton.systems.attenpim import attenpim
 from patton.systems.blockpim import blockpim
 from patton.systems.cent import cent
+from patton.systems.l3 import l3
 from patton.systems.neupims import neupims
 from patton.systems.paise import paise
 from patton.systems.patton import patton
@@ -50,6 +52,8 @@ SYSTEMS: Mapping[str, Callable[..., System]] = {
     "cent": cent,
     "blockpim": blockpim,
     "paise": paise,
+    "attenpim": attenpim,
+    "l3": l3,
     "pimphony": pimphony,
     "patton": patton,
     "patton-adopting": partial(patton, "patton-adopting", **_ADOPTING),

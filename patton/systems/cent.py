@@ -17,7 +17,7 @@ from patton.errors import DeviceConfigError
 from patton.layout import Layout
 from patton.steps import Ints
 from patton.systems.maps import HeadMap, Holdings, Spots, shape_of, whole_frame
-from patton.systems.rows import RowMemory, Unit, row_memory
+from patton.systems.rows import RowMemory, Unit
 from patton.systems.system import Claim, Declaration, System, positive
 
 DECLARATION = Declaration(
@@ -97,7 +97,13 @@ def cent(max_context: int = 4096) -> System:
             raise DeviceConfigError("cent", "channels", device.channels, accepted)
         at = CentMap.of(layout)
         values = Unit(layout.rows_per_value, at.heads.value_set_tokens)
-        units, rows = (at.key_unit, values), layout.rows_per_plane
-        return row_memory("cent", device, model, at, rows, units, reserved=max_context)
+        return RowMemory.of_rows(
+            "cent",
+            device,
+            model,
+            at,
+            (at.key_unit, values),
+            reserved=max_context,
+        )
 
     return System("cent", DECLARATION, {"max_context": max_context}, make)

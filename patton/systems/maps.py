@@ -76,13 +76,8 @@ class Holdings:
     values: Table
 
 
-class Map(Protocol):
-    """Where groups of tokens lie.
-
-    value_run: so many groups, from a multiple of it on, lie in consecutive bursts of
-    one row. elements [pieces]: head element of bank 0 in the first of a piece's
-    `value_channels` channels, which hold the following elements.
-    """
+class KeyMap(Protocol):
+    """Where the Keys of groups of tokens lie."""
 
     @property
     def key_frame(self) -> Frame:
@@ -92,20 +87,24 @@ class Map(Protocol):
     def value_frame(self) -> Frame:
         """How streams of Values cover a layer."""
 
+    def keys(self, held: Holdings, request: Ints, group: Ints) -> Spots:
+        """Where the Keys of groups of requests lie, [groups, spread]."""
+
+
+class Map(KeyMap, Protocol):
+    """Where groups of tokens lie, for a unit of inner products."""
+
     @property
     def value_run(self) -> int:
-        """See above."""
+        """Groups, from a multiple of it on, that have consecutive bursts of a row."""
 
     @property
     def value_channels(self) -> int:
-        """See above."""
+        """Channels of a piece of a head's elements, beginning at its spot."""
 
     @property
     def elements(self) -> Ints:
-        """See above."""
-
-    def keys(self, held: Holdings, request: Ints, group: Ints) -> Spots:
-        """Where the Keys of groups of requests lie, [groups, spread]."""
+        """Head element in bank 0 of the first channel of each piece [pieces]."""
 
     def values(self, held: Holdings, request: Ints, group: Ints) -> Spots:
         """Where the Values of groups of requests lie, [groups, spread, pieces]."""

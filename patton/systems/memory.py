@@ -9,10 +9,12 @@ from typing import NoReturn
 import attrs
 
 from patton.config import DeviceConfig, ModelConfig
+from patton.device import ReferenceDevice
 from patton.errors import BlockStateError, PlacementError, RequestError
+from patton.executor import Executor
 from patton.steps import Ints, Request, Step, columns
-from patton.systems.maps import Holdings, Map
-from patton.systems.placed import MappedStep
+from patton.systems.maps import Holdings, KeyMap
+from patton.systems.placed import InnerStep, MappedStep
 from patton.systems.system import Usage
 from patton.systems.work import Reads
 from patton.systems.writes import Segments
@@ -37,7 +39,7 @@ class MappedMemory:
     name: str
     device: DeviceConfig
     model: ModelConfig
-    map: Map
+    map: KeyMap
     blocks: int
     longest: int
     block_tokens: int = 16
@@ -45,7 +47,7 @@ class MappedMemory:
     caches: bool = False
     steps: int = 0
     requests: dict[Request, Running] = attrs.field(factory=dict)
-    step_type: type[MappedStep] = MappedStep
+    step_type: type[MappedStep] = InnerStep
 
     # --- what a subclass says -----------------------------------------------------
 
@@ -103,6 +105,10 @@ class MappedMemory:
     def evictable_pairs(self) -> int:
         """None: see `eviction_candidates`."""
         return 0
+
+    def executor(self) -> Executor:
+        """See `Memory`."""
+        return ReferenceDevice(self.device)
 
     def publish(self, placed: MappedStep) -> None:
         """Nothing is copied, so that nothing moves."""

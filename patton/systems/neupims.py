@@ -19,7 +19,7 @@ from patton.errors import DeviceConfigError
 from patton.layout import Layout
 from patton.steps import Ints
 from patton.systems.maps import Holdings, Spots, shape_of, whole_frame
-from patton.systems.rows import RowMemory, Unit, blocks_in
+from patton.systems.rows import RowMemory, Unit
 from patton.systems.system import Claim, Declaration, System, positive
 
 # Of its estimate, in cycles: to load a vector, and for a row of products.
@@ -80,6 +80,11 @@ class NeupimsMap:
         """A row for every sixteen elements of every head."""
         tokens = self.value_run * self.layout.device.lanes
         return Unit(self.heads * len(self.elements), tokens)
+
+    def holds(self, tokens: int) -> bool:
+        """Whether a request of so many tokens fits its channels."""
+        rows = self.key_unit.rows_for(tokens) + self.value_unit.rows_for(tokens)
+        return rows <= self.key_frame.rows_per_plane
 
     def keys(self, held: Holdings, request: Ints, group: Ints) -> Spots:
         """See `Map`."""
@@ -149,15 +154,26 @@ def neupims(max_context: int = 2048, channels_per_request: int | None = None) ->
 
     def make(device: DeviceConfig, model: ModelConfig) -> NeupimsMemory:
         layout = shape_of("neupims", device, model)
-        rows = device.rows // model.layers
-        spans = [channels_per_request] if channels_per_request else _spans(layout)
-        for span in spans:
-            _check_span(layout, span)
-            at = NeupimsMap.of(layout, span)
-            fits = _rows(at, max_context) <= rows
-            if fits or span == spans[-1]:
-                return _memory(layout, at, rows, max_context)
-        raise AssertionError("there is a last span")
+        spans = _spans(layout)
+        if channels_per_request is None:
+            maps = (NeupimsMap.of(layout, span) for span in spans)
+            at = next((m for m in maps if m.holds(max_context)), None)
+            span = spans[-1] if at is None else at.span
+        elif channels_per_request in spans:
+            span = channels_per_request
+        else:
+            name, accepted = "channels_per_request", "one of " + _listed(spans)
+            raise DeviceConfigError("neupims", name, channels_per_request, accepted)
+        at = NeupimsMap.of(layout, span)
+        return NeupimsMemory.of_rows(
+            "neupims",
+            device,
+            model,
+            at,
+            (at.key_unit, at.value_unit),
+            longest=max_context,
+            domains=tuple(range(0, device.channels, span)),
+        )
 
     options = {
         "max_context": max_context,
@@ -166,42 +182,11 @@ def neupims(max_context: int = 2048, channels_per_request: int | None = None) ->
     return System("neupims", DECLARATION, options, make)
 
 
-def _rows(at: NeupimsMap, tokens: int) -> int:
-    return at.key_unit.rows_for(tokens) + at.value_unit.rows_for(tokens)
-
-
 def _spans(layout: Layout) -> list[int]:
     """Numbers of channels that divide heads and channels evenly."""
     heads, channels = layout.model.kv_heads, layout.device.channels
     return [n for n in range(1, channels + 1) if heads % n == channels % n == 0]
 
 
-def _check_span(layout: Layout, span: int) -> None:
-    spans = _spans(layout)
-    if span not in spans:
-        accepted = "one of " + ", ".join(map(str, spans))
-        raise DeviceConfigError("neupims", "channels_per_request", span, accepted)
-
-
-def _memory(
-    layout: Layout, at: NeupimsMap, rows: int, max_context: int
-) -> NeupimsMemory:
-    device, model, span = layout.device, layout.model, at.span
-    domains = tuple(range(0, device.channels, span))
-    memory = NeupimsMemory(
-        name="neupims",
-        device=device,
-        model=model,
-        map=at,
-        blocks=len(domains) * blocks_in(rows, at.key_unit, at.value_unit),
-        longest=-(-max_context // 16) * 16,
-        rows=rows,
-        keys=at.key_unit,
-        values=at.value_unit,
-        domains=domains,
-    )
-    memory.longest = min(max_context, memory.bindable("a first") * 16)
-    if not memory.longest:
-        accepted = f"{_rows(at, 16)} or more"
-        raise DeviceConfigError("neupims", "rows of a layer", rows, accepted)
-    return memory
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))

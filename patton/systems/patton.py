@@ -12,6 +12,8 @@ import attrs
 
 from patton.commands import Phase
 from patton.config import DeviceConfig, ModelConfig
+from patton.device import ReferenceDevice
+from patton.executor import Executor
 from patton.generate import PAPER, Schedule, StepStreams, best_schedule, generate_step
 from patton.layout import Layout
 from patton.pairs import Choice
@@ -135,6 +137,10 @@ class PattonMemory:
         """See `Memory`."""
         plan = self.runtime.apply_step(step)
         return PattonStep(plan, plan.place(), self.schedule)
+
+    def executor(self) -> Executor:
+        """See `Memory`."""
+        return ReferenceDevice(self.device)
 
     def publish(self, placed: PattonStep) -> None:
         """See `Memory`."""

@@ -18,7 +18,7 @@ from patton.config import DeviceConfig, ModelConfig
 from patton.layout import Layout
 from patton.steps import Ints
 from patton.systems.maps import HeadMap, Holdings, Spots, shape_of
-from patton.systems.rows import RowMemory, Unit, head_memory, row_memory
+from patton.systems.rows import RowMemory, Unit, head_memory
 from patton.systems.system import Claim, Declaration, System, choice
 
 Chunk = Literal["row", "in_row", "channel"]
@@ -85,12 +85,11 @@ def pimphony(chunk: Chunk = "row") -> System:
 
     def make(device: DeviceConfig, model: ModelConfig) -> RowMemory:
         if chunk != "in_row":
-            units = 1 if chunk == "row" else device.channels
-            return head_memory("pimphony", device, model, units=units)
+            rows = 1 if chunk == "row" else device.channels
+            return head_memory("pimphony", device, model, units=rows)
         layout = shape_of("pimphony", device, model)
         at = ChunkMap.of(layout)
         unit = Unit(1, at.heads.key_row_tokens)
-        rows = layout.rows_per_plane
-        return row_memory("pimphony", device, model, at, rows, (unit, unit))
+        return RowMemory.of_rows("pimphony", device, model, at, (unit, unit))
 
     return System("pimphony", DECLARATION, {"chunk": chunk}, make)

@@ -1,7 +1,8 @@
-"""A step of a system with inner products: its streams, and what they count up to."""
+"""A step whose tokens lie where a map says: its streams, and what they count up to."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import partial
 
 import attrs
@@ -11,7 +12,7 @@ from patton.config import DeviceConfig, ModelConfig
 from patton.generate import StepStreams
 from patton.steps import Request
 from patton.systems.lockstep import lockstep
-from patton.systems.maps import Holdings, Map, spread_of
+from patton.systems.maps import Holdings, KeyMap, Map, spread_of
 from patton.systems.system import Counts
 from patton.systems.work import Reads, Work, score_work, value_work
 from patton.systems.writes import (
@@ -35,7 +36,7 @@ class MappedStep:
 
     device: DeviceConfig
     model: ModelConfig
-    map: Map
+    map: KeyMap
     step: int
     requests: tuple[Request, ...]
     held: Holdings
@@ -75,29 +76,23 @@ class MappedStep:
                 found[value_phase] = self._value_counts(segments)
         return found
 
-    # --- what another processing unit does in another way -------------------------
+    # --- what the processing unit decides ------------------------------------------
 
+    @abstractmethod
     def _weighted(self) -> CommandStream | None:
         """SV."""
-        return self._products(Phase.SV, value_work(self.map, self.held, self.reads))
 
+    @abstractmethod
     def _weighted_counts(self) -> Counts:
-        work = value_work(self.map, self.held, self.reads)
-        assert work is not None
-        return work.counts(self.device.burst_bytes)
+        """Of SV, where something is read."""
 
+    @abstractmethod
     def _values(self, segments: Segments, op: Op, phase: Phase) -> CommandStream | None:
         """Values written or read back."""
-        if not len(segments.request):
-            return None
-        rectangles = value_rectangles(self.map, self.held, segments)
-        frame = self.map.value_frame
-        stream = self._bursts(frame, segments)
-        return stream(rectangles, op, phase=phase, axes=value_axes(frame))
 
+    @abstractmethod
     def _value_counts(self, segments: Segments) -> Counts:
-        rectangles = value_rectangles(self.map, self.held, segments)
-        return burst_counts(rectangles, self.map.value_frame, self.device.burst_bytes)
+        """Of Values written or read back."""
 
     # --- the same for all ---------------------------------------------------------
 
@@ -126,3 +121,30 @@ class MappedStep:
             queries=self.reads.queries(spread_of(work.frame, self.model)),
             **columns,
         )
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class InnerStep(MappedStep):
+    """A step of a system that needs no other unit than AiM's."""
+
+    map: Map
+
+    def _weighted(self) -> CommandStream | None:
+        return self._products(Phase.SV, value_work(self.map, self.held, self.reads))
+
+    def _weighted_counts(self) -> Counts:
+        work = value_work(self.map, self.held, self.reads)
+        assert work is not None
+        return work.counts(self.device.burst_bytes)
+
+    def _values(self, segments: Segments, op: Op, phase: Phase) -> CommandStream | None:
+        if not len(segments.request):
+            return None
+        rectangles = value_rectangles(self.map, self.held, segments)
+        frame = self.map.value_frame
+        stream = self._bursts(frame, segments)
+        return stream(rectangles, op, phase=phase, axes=value_axes(frame))
+
+    def _value_counts(self, segments: Segments) -> Counts:
+        rectangles = value_rectangles(self.map, self.held, segments)
+        return burst_counts(rectangles, self.map.value_frame, self.device.burst_bytes)

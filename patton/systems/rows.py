@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 import attrs
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from patton.config import DeviceConfig, ModelConfig
 from patton.errors import DeviceConfigError, OutOfRowsError, RequestError
 from patton.steps import Request
-from patton.systems.maps import HeadMap, Holdings, Map, Table, shape_of
+from patton.systems.maps import HeadMap, Holdings, KeyMap, Table, shape_of
 from patton.systems.memory import MappedMemory, Running
 from patton.systems.system import Usage
 
@@ -63,6 +64,47 @@ class RowMemory(MappedMemory):
 
     def __attrs_post_init__(self) -> None:
         self.free = [list(range(self.rows)) for _ in self.domains]
+
+    @classmethod
+    def of_rows(
+        cls,
+        name: str,
+        device: DeviceConfig,
+        model: ModelConfig,
+        at: KeyMap,
+        units: tuple[Unit, Unit],
+        *,
+        reserved: int | None = None,
+        longest: int | None = None,
+        domains: tuple[int, ...] = (0,),
+    ) -> Self:
+        """A memory of all rows of a plane, taken in units of Keys and of Values.
+
+        reserved, longest: tokens, rounded up to blocks. Raises DeviceConfigError where
+        the rows of a domain do not hold a request.
+        """
+        block, rows = 16, at.key_frame.rows_per_plane
+        per_token = sum(unit.rows / unit.tokens for unit in units)
+        most = max(1, int(rows / per_token) // block)
+        reserved = reserved and -(-reserved // block) * block
+        memory = cls(
+            name=name,
+            device=device,
+            model=model,
+            map=at,
+            blocks=len(domains) * most,
+            longest=reserved or -(-(longest or most * block) // block) * block,
+            rows=rows,
+            keys=units[0],
+            values=units[1],
+            domains=domains,
+            reserved=reserved,
+        )
+        memory.longest = memory.bindable("a first request") * block
+        if not memory.longest:
+            needed = sum(unit.rows_for(reserved or block) for unit in units)
+            raise DeviceConfigError(name, "rows of a layer", rows, f"{needed} or more")
+        return memory
 
     # --- blocks -------------------------------------------------------------------
 
@@ -180,12 +222,6 @@ class RowMemory(MappedMemory):
         return OutOfRowsError(self.name, request, needed, free, self.longest)
 
 
-def blocks_in(rows: int, keys: Unit, values: Unit, block_tokens: int = 16) -> int:
-    """Blocks that rows hold at most, however they are owned."""
-    per_token = keys.rows / keys.tokens + values.rows / values.tokens
-    return max(1, int(rows / per_token) // block_tokens)
-
-
 def head_memory(
     name: str,
     device: DeviceConfig,
@@ -196,47 +232,20 @@ def head_memory(
 ) -> RowMemory:
     """Rows over the channels of every head, each request's own, by `HeadMap`.
 
-    units: rows that hold whole tokens are taken this many at a time; reserved: see
-    `RowMemory`. Raises LayoutError, DeviceConfigError, ConfigError.
+    units: so many rows are taken at a time, if not more are needed to hold whole
+    tokens; reserved: see `RowMemory`. Raises LayoutError, DeviceConfigError.
     """
     layout = shape_of(name, device, model)
-    at, rows = HeadMap.of(layout), layout.rows_per_plane
-    keys = Unit(units, units * at.key_row_tokens)
+    at = HeadMap.of(layout)
     sets = -(-units // layout.rows_per_value)
-    values = Unit(sets * layout.rows_per_value, sets * at.value_set_tokens)
-    return row_memory(name, device, model, at, rows, (keys, values), reserved=reserved)
-
-
-def row_memory(
-    name: str,
-    device: DeviceConfig,
-    model: ModelConfig,
-    at: Map,
-    rows: int,
-    units: tuple[Unit, Unit],
-    *,
-    reserved: int | None = None,
-) -> RowMemory:
-    """A memory of one domain that takes units of Keys and of Values.
-
-    Raises ConfigError where the rows do not hold what a single request reserves.
-    """
-    keys, values = units
-    most = blocks_in(rows, keys, values)
-    memory = RowMemory(
-        name=name,
-        device=device,
-        model=model,
-        map=at,
-        blocks=most,
-        longest=reserved or most * 16,
-        rows=rows,
-        keys=keys,
-        values=values,
+    return RowMemory.of_rows(
+        name,
+        device,
+        model,
+        at,
+        (
+            Unit(units, units * at.key_row_tokens),
+            Unit(sets * layout.rows_per_value, sets * at.value_set_tokens),
+        ),
         reserved=reserved,
     )
-    memory.longest = memory.bindable("a first request") * memory.block_tokens
-    if not memory.longest:
-        needed = keys.rows_for(reserved or 16) + values.rows_for(reserved or 16)
-        raise DeviceConfigError(name, "rows of a layer", rows, f"{needed} or more")
-    return memory

@@ -15,6 +15,7 @@ import attrs
 from patton.commands import Phase
 from patton.config import DeviceConfig, ModelConfig
 from patton.errors import ConfigError
+from patton.executor import Executor
 from patton.generate import StepStreams
 from patton.steps import Request, Step
 
@@ -163,6 +164,9 @@ class Memory(Protocol):
 
     def apply(self, step: Step) -> PlacedStep:
         """Carry out a step, all or nothing. Raises PlacementError."""
+
+    def executor(self) -> Executor:
+        """A device, empty, that can execute the streams."""
 
     def publish(self, placed: Any) -> None:
         """The step has run in all layers: what was copied is read where it is now."""

@@ -13,7 +13,7 @@ import numpy as np
 from patton.commands import Frame, Loads, Queries
 from patton.generate.ragged import changes, merged, offsets, owners, ranges
 from patton.steps import Ints
-from patton.systems.maps import Holdings, Map, Spots
+from patton.systems.maps import Holdings, KeyMap, Map, Spots
 from patton.systems.system import Counts
 
 
@@ -101,7 +101,7 @@ class Work:
         )
 
 
-def score_work(layout_map: Map, held: Holdings, reads: Reads) -> Work | None:
+def score_work(layout_map: KeyMap, held: Holdings, reads: Reads) -> Work | None:
     """QK: sixteen scores a unit; None where nothing is read."""
     if not len(reads.request):
         return None

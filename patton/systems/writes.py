@@ -16,7 +16,7 @@ from patton.commands import Axes, CommandStream, Frame, Op, Phase, Strides, Toke
 from patton.generate.ragged import changes, merged, numbers, offsets, owners, ranges
 from patton.generate.rectangles import Rectangles, row_entries
 from patton.steps import Ints
-from patton.systems.maps import Holdings, Map, Spots
+from patton.systems.maps import Holdings, KeyMap, Map, Spots
 from patton.systems.system import Counts
 
 WRITE_COLUMNS, READ_COLUMNS = ("element", "lanes", "fill"), ("element", "lanes")
@@ -82,14 +82,14 @@ def value_axes(frame: Frame) -> Axes:
     return Axes(Strides(0, 0, 0, 1), Strides(frame.banks, 1, 0, 0))
 
 
-def key_rectangles(at: Map, held: Holdings, segments: Segments) -> Rectangles:
+def key_rectangles(at: KeyMap, held: Holdings, segments: Segments) -> Rectangles:
     """A rectangle for each piece and part: a bank for each token, a Key's bursts."""
     frame = at.key_frame
     pieces = Pieces.of(segments, frame.banks)
     spots = at.keys(held, pieces.request, pieces.group)
     first = (pieces.token + pieces.low)[:, None]
     part = np.arange(spots.shape[1])
-    return _rectangles(
+    return rectangles_of(
         spots,
         channels=1,
         bank=pieces.low[:, None],
@@ -108,7 +108,7 @@ def value_rectangles(at: Map, held: Holdings, segments: Segments) -> Rectangles:
     spots = at.values(held, pieces.request, pieces.group)
     below = np.array([2**lane - 1 for lane in range(frame.lanes + 1)], np.uint64)
     part = np.arange(spots.shape[1])[:, None]
-    return _rectangles(
+    return rectangles_of(
         spots,
         channels=at.value_channels,
         bank=np.array(0),
@@ -120,7 +120,7 @@ def value_rectangles(at: Map, held: Holdings, segments: Segments) -> Rectangles:
     )
 
 
-def _rectangles(
+def rectangles_of(
     spots: Spots, channels: int, **fields: NDArray[np.generic]
 ) -> Rectangles:
     """Rectangles in the order of a stream, from arrays that broadcast to one shape."""
