@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from patton.arguments import expect, expect_call
 from patton.commands import CommandStream, Tokens
 from patton.config import ElementType
 from patton.executor import Executor, Results
@@ -63,9 +64,15 @@ def run_layer(
     """Execute a step's streams for one layer and reduce what they return.
 
     keys, values: what the engine computed for a token; queries: element bit patterns
-    [Q, heads, G, D], in the order of the step's reads. Raises ExecutionError,
-    PayloadError, UnwrittenResultError.
+    [Q, heads, G, D], in the order of the step's reads. Raises ArgumentError,
+    ExecutionError, PayloadError, UnwrittenResultError.
     """
+    expect_call("run_layer", "executor", executor, "run")
+    expect("run_layer", "streams", streams, StepStreams)
+    expect("run_layer", "layer", layer, int)
+    expect("run_layer", "element", element, ElementType)
+    for name, data in (("keys", keys), ("values", values)):
+        expect_call("run_layer", name, data)
     _write(executor, streams.key_write, layer, keys)
     _write(executor, streams.value_write, layer, values)
     read_keys = _read(executor, streams.read_key, layer)

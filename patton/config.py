@@ -14,6 +14,7 @@ from typing import Any, Literal, NoReturn, get_args
 
 import attrs
 
+from patton.arguments import PATH, expect, expect_fields, is_count
 from patton.errors import DeviceConfigError, ModelConfigError
 
 CopyColumn = Literal["same", "free"]
@@ -84,6 +85,7 @@ class DeviceConfig:
         """
         one_row_bytes = self.channels * self.banks * self.row_bytes
         most = one_row_bytes * _MOST_ROWS / GIB
+        expect("scaled", "capacity_gib", capacity_gib, int, float)
         accepted = f"{one_row_bytes / GIB:g} (one row per bank) to {most:g} GiB"
         # The upper end also turns away infinity and, by the chain, not-a-number.
         if not one_row_bytes <= capacity_gib * GIB <= one_row_bytes * _MOST_ROWS:
@@ -108,6 +110,7 @@ def _check_device(device: DeviceConfig) -> None:
         value = getattr(device, parameter)
         raise DeviceConfigError(device.name, parameter, value, accepted)
 
+    expect_fields("DeviceConfig", device, name=str, write_masks=bool)
     for name in ("channels", "banks", "rows", "result_registers"):
         if not is_count(getattr(device, name), _MOST[name]):
             refuse(name, f"a whole number from 1 to {_MOST[name]}")
@@ -127,12 +130,6 @@ def _check_device(device: DeviceConfig) -> None:
     if device.commit_way == "global-buffer" and device.copy_column != "free":
         # A commit keeps channel, bank and lane, but changes the burst column.
         refuse("commit_way", 'host or read-back, or copy_column "free" beside it')
-
-
-def is_count(value: object, most: float = float("inf")) -> bool:
-    """Whether a parameter is a whole number from 1 to `most`."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return whole and 1 <= value <= most  # type: ignore[operator]
 
 
 def aim_gddr6() -> DeviceConfig:
@@ -197,6 +194,7 @@ DEVICE_PRESETS: Mapping[str, Callable[[], DeviceConfig]] = {
 
 def device_preset(name: str) -> DeviceConfig:
     """The preset of this name; raises DeviceConfigError, which lists the names."""
+    expect("device_preset", "name", name, str)
     if name not in DEVICE_PRESETS:
         accepted = "one of " + ", ".join(DEVICE_PRESETS)
         raise DeviceConfigError("device", "name", name, accepted)
@@ -229,6 +227,7 @@ class ModelConfig:
 
 
 def _check_model(model: ModelConfig) -> None:
+    expect_fields("ModelConfig", model, name=str, tokenizer=str)
     for name in ("layers", "kv_heads", "query_heads", "head_dim", "max_context"):
         value = getattr(model, name)
         if not is_count(value):
@@ -255,6 +254,7 @@ def model_preset(name_or_path: str) -> ModelConfig:
 
     Raises ModelConfigError, which lists the names.
     """
+    expect("model_preset", "name_or_path", name_or_path, str)
     if name_or_path in MODEL_PRESETS:
         return MODEL_PRESETS[name_or_path]
     path = Path(name_or_path)
@@ -271,6 +271,7 @@ def model_from_config(path: str | Path) -> ModelConfig:
     Raises ModelConfigError if the file cannot be read or says too little, and for
     models whose layers do not all keep the same per-head Key and Value.
     """
+    expect("model_from_config", "path", path, *PATH)
     path = Path(path)
     path = path / "config.json" if _exists(path / "config.json") else path
     config = _HuggingFace(str(path), _read_object(path))

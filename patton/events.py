@@ -16,6 +16,7 @@ from typing import IO, Any
 import attrs
 import numpy as np
 
+from patton.arguments import PATH, expect, expect_call
 from patton.config import DeviceConfig, ElementType, ModelConfig
 from patton.errors import EventError, PattonError
 from patton.layout import Layout
@@ -128,6 +129,8 @@ class Recorder:
     @classmethod
     def attach(cls, runtime: Runtime, out: IO[str]) -> Recorder:
         """Record a runtime from its present, fresh state on."""
+        expect("Recorder.attach", "runtime", runtime, Runtime)
+        expect_call("Recorder.attach", "out", out, "write")
         recorder = cls(runtime, out)
         recorder._line(header(runtime))
         runtime.observer = recorder.note
@@ -181,7 +184,8 @@ def replay(path: Path | str) -> Iterator[Replayed]:
     Raises EventError (line, problem) for what is not a log, for an event that the
     runtime refuses, and for a final digest that differs.
     """
-    with Path(path).open("rb") as lines:
+    expect("replay", "path", path, *PATH)
+    with _opened(Path(path)) as lines:
         runtime: Runtime | None = None
         for number, line in enumerate(lines, 1):
             data = _parse(number, line)
@@ -193,6 +197,13 @@ def replay(path: Path | str) -> Iterator[Replayed]:
                 yield _apply(runtime, number, data)
         if runtime is None:
             raise EventError(1, "an empty file", "a header and events")
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise EventError(0, str(error), "a file that can be read") from None
 
 
 def _parse(number: int, line: bytes) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from math import lcm
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import attrs
 
@@ -27,8 +27,9 @@ from patton.addresses import (
     value_address,
     value_element,
 )
-from patton.config import DeviceConfig, ModelConfig, is_count
-from patton.errors import LayoutError
+from patton.arguments import expect, is_count
+from patton.config import DeviceConfig, ModelConfig
+from patton.errors import ArgumentError, LayoutError
 
 Kind = Literal["key", "value", "slot"]
 
@@ -107,6 +108,8 @@ class Layout(BlockShapes):
         channels of a head from 16; slots: Commit Zone slots per stripe, rounded up to
         whole rows, by default one row. Raises LayoutError.
         """
+        expect("Layout.of", "device", device, DeviceConfig)
+        expect("Layout.of", "model", model, ModelConfig)
         smallest = _shapes(device, model, lcm(device.banks, device.lanes))
         _check_block_tokens(smallest, block_tokens)
         shapes = _shapes(device, model, block_tokens)
@@ -150,6 +153,10 @@ class Layout(BlockShapes):
 
     def address_of(self, kind: Kind, element: Element) -> Address:
         """Where one element lies; raises LayoutError if there is no such element."""
+        if kind not in get_args(Kind):
+            accepted = " or ".join(get_args(Kind))
+            raise ArgumentError("address_of", "kind", kind, accepted)
+        expect("address_of", "element", element, Element)
         _check_bounds(self, element, self._element_bounds(kind))
         return _ADDRESS_OF[kind](self.map, *element)
 
@@ -158,6 +165,7 @@ class Layout(BlockShapes):
 
         Raises LayoutError if the device has no such address.
         """
+        expect("element_at", "address", address, Address)
         device = self.device
         most = (device.channels, device.banks, device.rows)
         bounds = Address(*most, device.bursts_per_row, device.lanes)
@@ -342,8 +350,12 @@ def _check_bounds(
     layout: Layout, found: Element | Address, bounds: Element | Address
 ) -> None:
     for name, value, bound in zip(found._fields, found, bounds, strict=True):
-        if not 0 <= value < bound:
-            fits = 0 if value < 0 else bound - 1
+        try:
+            inside = not isinstance(value, float) and 0 <= value < bound
+        except (TypeError, ValueError):
+            inside = False
+        if not inside:
+            fits = 0 if isinstance(value, int) and value < 0 else bound - 1
             raise _error(layout, name, value, f"0 to {bound - 1}", fits)
 
 

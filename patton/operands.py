@@ -212,6 +212,8 @@ def _aligned(component: Ints, lanes: int) -> Ints:
 
 
 def _check_shape(data: Bits, shape: tuple[int, ...]) -> None:
-    if data.shape != shape or data.dtype != np.uint16:
-        value = f"{data.dtype} {list(data.shape)}"
+    fits = isinstance(data, np.ndarray) and data.shape == shape
+    if not fits or data.dtype != np.uint16:
+        kind = getattr(data, "dtype", type(data).__name__)
+        value = f"{kind} {list(np.shape(data))}"
         raise PayloadError("host data", value, f"uint16 {list(shape)}")

@@ -23,12 +23,20 @@ from patton.errors import (
     BlockRangeError,
     BlockStateError,
     OutOfPairsError,
-    PattonError,
     RequestError,
 )
 from patton.layout import Layout
 from patton.pairs import Choice, PairPool
-from patton.requests import FRESH, NEVER, RELEASED, UNBOUND, Journal, RequestState
+from patton.requests import (
+    FRESH,
+    NEVER,
+    RELEASED,
+    UNBOUND,
+    Journal,
+    RequestState,
+    running,
+    running_or_new,
+)
 from patton.steps import Request
 
 
@@ -106,18 +114,15 @@ class Placements:
         if type(block) is not int or not 0 <= block < len(self.granule):
             raise BlockRangeError(block, len(self.granule) - 1)
 
+    def bound(self, event: str, block: int) -> None:
+        """Raise BlockRangeError or BlockStateError unless the block is bound."""
+        self.in_range(block)
+        if self.granule[block] == UNBOUND:
+            raise BlockStateError(event, block, "unbound", "a bound block")
+
     def running(self, event: str, request: Request) -> RequestState:
         """The state of a running request. Raises RequestError."""
-        state = self.requests.get(request)
-        if state is None:
-            raise RequestError(event, request, "it is not running", "a running request")
-        return state
-
-    def _newcomer(self, event: str, request: Request) -> RequestState:
-        """A request that runs from now on. Raises RequestError for what is no id."""
-        if type(request) not in (int, str):
-            raise RequestError(event, request, "no id", "an integer or a text as id")
-        return RequestState(request)
+        return running(self.requests, event, request)
 
     def describe(self, block: int) -> str:
         """The state of a block in words, for errors."""
@@ -189,15 +194,17 @@ class Placements:
 
         Atomic for one block; a batch is made so by the journal.
         """
-        state = self.requests.get(request) or self._newcomer("bind", request)
+        state = running_or_new(self.requests, "bind", request)
         if self.journal is not None:
             self._touch(state)
         pool, granules, count = self.pool, self.granule, len(self.granule)
         size, room, table = pool.blocks_per_pair, state.open, state.blocks
         references, epochs, binder = self.references, self.epoch, self.binder
         for block in blocks:
-            if not 0 <= block < count or granules[block] != UNBOUND:
-                raise self._bind_refusal(block)
+            is_id = type(block) is int and 0 <= block < count
+            if not is_id or granules[block] != UNBOUND:
+                self.in_range(block)
+                raise BlockStateError("bind", block, self.describe(block), "unbound")
             pair = room[-1] if room else self._claim(state, block)
             place = pool.occupy_next(pair)
             if not pool.free_places[pair]:
@@ -211,10 +218,6 @@ class Placements:
             table.append(block)
         self.requests[request] = state
 
-    def _bind_refusal(self, block: int) -> PattonError:
-        self.in_range(block)
-        return BlockStateError("bind", block, self.describe(block), "an unbound block")
-
     def _claim(self, state: RequestState, block: int) -> int:
         """A pair with room for a request that has none: adopted, else a free one."""
         last = state.blocks[-1] if state.blocks else RELEASED
@@ -226,7 +229,8 @@ class Placements:
         else:
             pair = self.pool.choose(near)
         if pair is None:
-            raise OutOfPairsError(state.id, block, self.first_candidates(4))
+            candidates = tuple(islice(self.pool.eviction_candidates(), 4))
+            raise OutOfPairsError(state.id, block, candidates)
         self.pool.own(pair, state.id)
         state.pairs.append(pair)
         state.open.append(pair)
@@ -239,16 +243,10 @@ class Placements:
             self.adoption and pool.owner[pair] is None and pool.free_places[pair] != 0
         )
 
-    def first_candidates(self, limit: int) -> tuple[int, ...]:
-        """The first few pairs that may be evicted, best first."""
-        return tuple(islice(self.pool.eviction_candidates(), limit))
-
     def share(self, request: Request, block: int) -> None:
         """Append a bound block of a cached or running prefix to the table."""
-        self.in_range(block)
-        if self.granule[block] == UNBOUND:
-            raise BlockStateError("share", block, "unbound", "a bound block")
-        state = self.requests.get(request) or self._newcomer("share", request)
+        self.bound("share", block)
+        state = running_or_new(self.requests, "share", request)
         if block in state.shared or len(state.blocks) != len(state.shared):
             accepted = (
                 "blocks not yet in its table, before any that it binds (a prefix)"

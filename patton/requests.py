@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from patton.errors import RequestError
 from patton.steps import Request
 
 UNBOUND = -1  # granule of a block that has none
@@ -32,6 +33,38 @@ class RequestState:
     released: int = 0
     pairs: list[int] = attrs.field(factory=list)
     open: list[int] = attrs.field(factory=list)
+
+
+Running = dict[Request, RequestState]
+
+
+def running(requests: Running, event: str, request: Request) -> RequestState:
+    """The state of a running request. Raises RequestError."""
+    state = _found(requests, event, request)
+    if state is None:
+        raise RequestError(event, request, "it is not running", "a running request")
+    return state
+
+
+def running_or_new(requests: Running, event: str, request: Request) -> RequestState:
+    """The same, or of one that runs from now on. Raises RequestError for no id."""
+    state = _found(requests, event, request)
+    if state is None:
+        if type(request) not in (int, str):
+            raise _no_id(event, request)
+        state = RequestState(request)
+    return state
+
+
+def _found(requests: Running, event: str, request: Request) -> RequestState | None:
+    try:
+        return requests.get(request)
+    except TypeError:  # it cannot be in any table
+        raise _no_id(event, request) from None
+
+
+def _no_id(event: str, request: object) -> RequestError:
+    return RequestError(event, request, "no id", "an integer or a text as id")
 
 
 @attrs.define(eq=False)

@@ -16,18 +16,22 @@ import attrs
 import numpy as np
 
 from patton import consistency
+from patton.arguments import expect
 from patton.commit_zone import NO_SLOT
 from patton.errors import (
     BlockStateError,
     ConfigError,
+    PairRangeError,
+    PattonError,
     StaleBindingError,
     StepOrderError,
 )
 from patton.layout import Layout
 from patton.pairs import Choice
 from patton.placements import Placements
-from patton.requests import RELEASED, UNBOUND, Journal
+from patton.requests import RELEASED, UNBOUND, Journal, running_or_new
 from patton.step_checks import check_reads, check_shares, check_writes
+from patton.step_form import check_form
 from patton.step_writes import carry_out
 from patton.steps import (
     Commit,
@@ -71,6 +75,7 @@ class Runtime:
         choice: how a new pair is picked, "spread" or "packed"; adoption, commit_zone:
         False for the paper's ablations. Raises ConfigError.
         """
+        expect("Runtime.of", "layout", layout, Layout)
         count = layout.granules if blocks is None else blocks
         if type(count) is not int or not 1 <= count <= MOST_BLOCKS:
             accepted = f"an integer from 1 to {MOST_BLOCKS}"
@@ -160,6 +165,7 @@ class Runtime:
         over. One that is never published comes again in the next plan: an interrupted
         step can be repeated, or abandoned.
         """
+        expect("publish", "plan", plan, StepPlan)
         state = self.placements
         for commit in plan.commits:
             since = state.copied.get(commit.block)
@@ -186,7 +192,8 @@ class Runtime:
 
         Order: finishes, releases, evicts, confirms, grants, then writes (layout 4).
         Raises what the events raise, and RequestError, SharedBlockError (a write),
-        UnwrittenReadError (a read, or a share of a block that the step leaves partial).
+        UnwrittenReadError (a read, or a share of a block that the step leaves partial),
+        ArgumentError for a step that is not of its form.
         """
         state = self.placements
         ends: dict[Request, int] = {}
@@ -196,8 +203,10 @@ class Runtime:
             writes = check_writes(state, step, ends)
             check_shares(state, writes)
             check_reads(state, step, ends)
-        except BaseException:
+        except BaseException as error:
             state.undo()
+            if not isinstance(error, PattonError):
+                check_form(step)
             raise
         finally:
             state.journal = None
@@ -248,9 +257,10 @@ class Runtime:
         assert state.journal is not None
         state.journal.grants = len(state.journal.cells)
         for request, shares, binds in step.grants:
-            for block in shares:
-                state.share(request, block)
-            if binds:
+            if len(shares):
+                for block in shares:
+                    state.share(request, block)
+            if len(binds):
                 state.bind(request, binds)
 
     def _commit_of(self, block: int) -> Commit:
@@ -326,14 +336,18 @@ class Runtime:
     def bindable(self, request: Request, shares: Sequence[int] = ()) -> int:
         """Blocks that a request could bind now without any eviction.
 
-        shares: blocks that it would share first (its prefix hit), for adoption.
+        shares: blocks that it would share first (its prefix hit), for adoption. Raises
+        BlockRangeError, BlockStateError, RequestError.
         """
+        expect("bindable", "shares", shares, Sequence)
         state = self.placements
         pool = state.pool
-        running = state.requests.get(request)
-        own = list(running.open) if running else []
+        running = running_or_new(state.requests, "bindable", request)
+        own = list(running.open)
+        for block in shares:
+            state.bound("share", block)
         last = shares[-1] if shares else RELEASED
-        if running and running.blocks and not shares:
+        if running.blocks and not shares:
             last = running.blocks[-1]
         if not own and last != RELEASED and state.adoptable(state.pair_of(last)):
             own.append(state.pair_of(last))
@@ -345,7 +359,12 @@ class Runtime:
         return self.placements.pool.eviction_candidates()
 
     def blocks_of_pair(self, pair: int) -> list[int]:
-        """The blocks of a pair, highest place first: the order of their eviction."""
+        """The blocks of a pair, highest place first: the order of their eviction.
+
+        Raises PairRangeError.
+        """
+        if type(pair) is not int or not 0 <= pair < self.layout.pairs:
+            raise PairRangeError(pair, self.layout.pairs - 1)
         state = self.placements
         first = pair * self.layout.pair_blocks
         held = state.block_at[first : first + self.layout.pair_blocks]

@@ -120,11 +120,12 @@ def check_reads(state: Placements, step: Step, ends: Ends) -> None:
 
     Raises RequestError (unknown, empty range, released block) and UnwrittenReadError.
     """
-    extent_of = ends.get
+    extent_of, gaps = ends.get, state.gaps
     for ranges in (step.reads, step.readbacks):
         for request, start, end in ranges:
-            # Mostly a decode reads what it has, this step's token included.
-            if state.gaps or not 0 <= start < end <= extent_of(request, 0):
+            # Mostly a decode reads what it has, this step's token included. Bits of
+            # both that make up the extent are below it, and only integers have bits.
+            if start | end != extent_of(request, 0) or start >= end or gaps:
                 _check_read(state, ends, request, start, end)
 
 

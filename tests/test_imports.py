@@ -26,7 +26,7 @@ CORE = "core"
 # The device gets commands and executes them.  If it knew the mapping, the runtime
 # and its check would share a bug.
 DEVICE_USES = {
-    *("patton.commands", "patton.config", "patton.errors"),
+    *("patton.arguments", "patton.commands", "patton.config", "patton.errors"),
     *("patton.elements", "patton.executor"),
 }
 _PROVENANCE = "what streams must do follows from a step, and where from the map"

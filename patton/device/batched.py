@@ -49,6 +49,7 @@ class ReferenceDevice:
 
         Raises ProtocolError, FrameError or PayloadError before anything has changed.
         """
+        rules.check_arguments(stream, payload, layer, stop)
         rules.check_step(stream, layer, self._steps.get(layer))
         rules.check_frame(stream, self.device, layer)
         rules.check_payload(stream, payload)

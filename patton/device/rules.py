@@ -14,6 +14,7 @@ from typing import NamedTuple
 import attrs
 import numpy as np
 
+from patton.arguments import expect, expect_fields
 from patton.commands import Command, CommandStream, Op
 from patton.config import DeviceConfig
 from patton.errors import (
@@ -116,9 +117,21 @@ def _places(whole: Command) -> Iterator[tuple[int, int, int]]:
 
 def check_device(device: DeviceConfig) -> None:
     """Raises DeviceConfigError where elements can be placed but not computed with."""
+    expect("device", "device", device, DeviceConfig)
     if not device.element.arithmetic:
         accepted = "an element type with arithmetic: bf16 or fp16"
         raise DeviceConfigError(device.name, "element", device.element, accepted)
+
+
+def check_arguments(
+    stream: CommandStream, payload: Payload, layer: int, stop: int | None
+) -> None:
+    """Raises ArgumentError where `Executor.run` is called with something else."""
+    expect("run", "stream", stream, CommandStream)
+    expect("run", "payload", payload, Payload)
+    expect_fields("run: payload", payload, table=np.ndarray, index=np.ndarray)
+    expect("run", "layer", layer, int)
+    expect("run", "stop", stop, int, type(None))
 
 
 def check_step(stream: CommandStream, layer: int, last: int | None) -> None:

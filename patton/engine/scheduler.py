@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from patton.arguments import is_count
 from patton.engine.block_pool import BlockPool
 from patton.engine.placement_gate import Eviction, Need, Placement, PlacementGate
 from patton.engine.requests import Admission, Request, StepRecord
@@ -71,8 +72,8 @@ class Scheduler:
             "token_budget": token_budget,
         }
         for name, value in limits.items():
-            if value < 1:
-                raise ConfigError("engine", name, value, "at least 1")
+            if not is_count(value):
+                raise ConfigError("engine", name, value, "a whole number from 1")
         pool = BlockPool.of(blocks, placement=placement)
         gate = None
         if placement is not None:

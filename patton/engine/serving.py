@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from patton.arguments import expect, expect_fields, is_count
 from patton.engine.conversations import Conversation
 from patton.engine.placement_gate import Eviction, Placement
 from patton.engine.requests import Request, StepRecord
@@ -150,12 +151,14 @@ class ServingLoop:
         block-granular reference. Raises ConfigError, WorkloadError and
         RequestTooLargeError.
         """
-        if not 1 <= settings.pool <= MOST_OPEN:
+        expect("ServingLoop.of", "workload", workload, Workload)
+        expect("ServingLoop.of", "settings", settings, LoopSettings)
+        expect_fields("loop", settings, wrap=bool, caching=bool)
+        if not is_count(settings.pool, most=MOST_OPEN):
             raise ConfigError("engine", "pool", settings.pool, f"1 to {MOST_OPEN}")
-        if settings.max_context < 1:
-            raise ConfigError(
-                "engine", "max_context", settings.max_context, "at least 1"
-            )
+        if not is_count(settings.max_context):
+            accepted = "a whole number from 1"
+            raise ConfigError("engine", "max_context", settings.max_context, accepted)
         scheduler = Scheduler.of(
             blocks,
             block_tokens=settings.block_tokens,

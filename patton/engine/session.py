@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 import attrs
 
+from patton.arguments import expect, expect_fields
 from patton.device import ReferenceDevice
 from patton.device.aim.costs import Target
 from patton.engine.accounting import ValueRuns, ValueWriteActivations
@@ -254,6 +255,20 @@ def step_of(record: StepRecord) -> Step:
 
 
 def _validate(settings: RunSettings) -> None:
+    expect("Session.of", "settings", settings, RunSettings)
+    expect_fields(
+        "run",
+        settings,
+        workload=Workload,
+        layout=Layout,
+        loop=LoopSettings,
+        steps=int,
+        layers=(int, type(None)),
+        validate=bool,
+        costs=(Target, type(None)),
+        timeline_steps=int,
+        schedule=Schedule,
+    )
     if settings.check not in CHECKS:
         raise ConfigError("run", "check", settings.check, " or ".join(CHECKS))
     if settings.costs is not None and settings.check == "lifecycle":

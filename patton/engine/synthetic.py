@@ -14,6 +14,7 @@ from random import Random
 
 import attrs
 
+from patton.arguments import expect, expect_fields
 from patton.engine.conversations import Conversation, Turn
 from patton.engine.formats import Reading
 from patton.engine.serving import LoopSettings
@@ -65,6 +66,7 @@ class SyntheticSettings:
 
 def synthetic(settings: SyntheticSettings | None = None) -> Workload:
     """A workload that is the same for the same settings. Raises ConfigError."""
+    expect("synthetic", "settings", settings, SyntheticSettings, type(None))
     chosen = settings or SyntheticSettings()
     _check(chosen)
     return Workload(
@@ -75,6 +77,15 @@ def synthetic(settings: SyntheticSettings | None = None) -> Workload:
 
 
 def _check(settings: SyntheticSettings) -> None:
+    expect_fields(
+        "synthetic",
+        settings,
+        seed=int,
+        scale=(int, float),
+        system_share=(int, float),
+        conversations=(int, type(None)),
+    )
+
     def refuse(name: str, accepted: str) -> None:
         raise ConfigError("synthetic", name, getattr(settings, name), accepted)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import attrs
 
+from patton.arguments import PATH, expect, expect_call
 from patton.engine import formats
 from patton.engine.conversations import CHAT_TEMPLATES, PLAIN, Conversation
 from patton.engine.formats import Reader, Reading, estimate_tokens
@@ -75,6 +76,10 @@ def open_workload(
     count_tokens: counts a text, where the file has texts. Raises WorkloadError for a
     file that cannot be read or told, ConfigError for an unknown tokenizer.
     """
+    expect("open_workload", "path", path, *PATH)
+    expect("open_workload", "tokenizer", tokenizer, str)
+    expect("open_workload", "template", template, bool)
+    expect_call("open_workload", "count_tokens", count_tokens)
     if tokenizer not in CHAT_TEMPLATES:
         accepted = " or ".join(CHAT_TEMPLATES)
         raise ConfigError("workload", "tokenizer", tokenizer, accepted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
@@ -16,3 +16,19 @@ class PattonError(Exception):
     def __str__(self) -> str:
         names = [field.name for field in attrs.fields(type(self))]
         return self.template.format_map({name: getattr(self, name) for name in names})
+
+    def __reduce__(self) -> tuple[type[PattonError], tuple[Any, ...]]:
+        """By its fields, for tools that do not expect an exception to have any."""
+        return type(self), self.args
+
+
+@attrs.define
+class ArgumentError(PattonError):
+    """An argument of a kind that a call does not take; nothing was done."""
+
+    template: ClassVar[str] = "{call}: {argument} is {value!r}; accepted: {accepted}"
+
+    call: str
+    argument: str
+    value: object
+    accepted: str

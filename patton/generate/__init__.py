@@ -5,10 +5,14 @@ A stream depends on placements only: it serves all layers and all heads.
 
 from __future__ import annotations
 
+from typing import get_args
+
 import attrs
 
+from patton.arguments import expect
 from patton.commands import CommandStream
 from patton.config import CommitWay
+from patton.errors import ArgumentError
 from patton.generate.commits import commit_stream
 from patton.generate.readback import readback_streams
 from patton.generate.schedule import PAPER, Order, Schedule, best_schedule
@@ -66,6 +70,11 @@ def generate_step(
 
     schedule: the paper's, or for instance `best_schedule` of the device.
     """
+    expect("generate_step", "placed", placed, PlacedStep)
+    expect("generate_step", "schedule", schedule, Schedule)
+    if commit_way is not None and commit_way not in get_args(CommitWay):
+        accepted = " or ".join(get_args(CommitWay))
+        raise ArgumentError("generate_step", "commit_way", commit_way, accepted)
     read_key, read_value = readback_streams(placed)
     return StepStreams(
         key_write=key_writes(placed, schedule),
