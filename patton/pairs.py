@@ -58,7 +58,7 @@ class PairPool:
     _next_place: list[dict[int, int]]  # of each pair: free places -> place to take
 
     @classmethod
-    def of(cls, layout: Layout, choice: Choice = "spread") -> PairPool:
+    def of(cls, layout: Layout, choice: Choice) -> PairPool:
         """All pairs of a layout, free."""
         if choice not in CHOICES:
             raise ConfigError("pair pool", "choice", choice, " or ".join(CHOICES))
