@@ -1,0 +1,174 @@
+"""Every contradiction of the state is found, and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+import numpy as np
+import pytest
+from attrs import astuple
+
+from patton.errors import InconsistencyError
+from patton.placements import Placements
+from patton.runtime import Runtime
+from patton.steps import Step
+from tests.core.llama import llama, start
+from tests.core.strategies import random_layout
+
+
+def busy() -> Runtime:
+    """One of everything.
+
+    Request 1 shares block 5, which nobody binds any more, and binds 0 and 1, of which
+    the last is partial; request 2 has given up block 2, its block 3 is full in its
+    place, its block 4 full in a slot, copied and due. Blocks 6 and 8 are cached, 8 in a
+    pair of its own; 7 is unbound.
+    """
+    runtime = llama(gib=0.5)
+    start(runtime, 0, [5, 6], 32)
+    start(runtime, 3, [8], 16)
+    runtime.finish(0)
+    runtime.finish(3)
+    grants = [(1, [5], [0, 1]), (2, [], [2, 3, 4])]
+    step = Step(grants=grants, writes=[(1, 16, 16 + 5), (2, 0, 16 + 16 + 10)])
+    runtime.publish(runtime.apply_step(step))
+    assert runtime.placements.slot[1] >= 0
+    runtime.apply_step(Step(writes=[(2, 42, 6)], releases=[(2, 2)]))
+    runtime.check()
+    return runtime
+
+
+def one_up(column: str, index: int) -> Callable[[Placements], None]:
+    def corrupt(state: Placements) -> None:
+        getattr(state, column)[index] += 1
+
+    return corrupt
+
+
+def put(column: str, index: int, value: object) -> Callable[[Placements], None]:
+    def corrupt(state: Placements) -> None:
+        getattr(state, column)[index] = value
+
+    return corrupt
+
+
+def of_request(name: int, field: str, value: object) -> Callable[[Placements], None]:
+    def corrupt(state: Placements) -> None:
+        setattr(state.requests[name], field, value)
+
+    return corrupt
+
+
+def of_pool(field: str, value: object) -> Callable[[Placements], None]:
+    def corrupt(state: Placements) -> None:
+        setattr(state.pool, field, value)
+
+    return corrupt
+
+
+def drop_rank(state: Placements) -> None:
+    state.pool._heap.clear()
+
+
+def one_gap_more(state: Placements) -> None:
+    state.gaps += 1
+
+
+def commit_forgotten(state: Placements) -> None:
+    del state.due[4]
+
+
+def slot_lost(state: Placements) -> None:
+    state.zone.free[0] ^= 1 << 9
+
+
+CONTRADICTIONS: list[tuple[Callable[[Placements], None], str]] = [
+    (one_up("references", 0), "references of block 0"),
+    (one_up("references", 7), "references of block 7"),
+    (put("epoch", 0, 0), "epoch of block 0 counted"),
+    (put("epoch", 0, True), "epoch of block 0 counted"),
+    (put("epoch", 7, -1), "epoch of block 7 counted"),
+    (put("slot", 7, -1), "slot and levels of unbound block 7"),
+    (one_up("written", 7), "slot and levels of unbound block 7"),
+    (one_up("confirmed", 7), "slot and levels of unbound block 7"),
+    (put("granule", 0, -2), "granule of block 0 in range"),
+    (put("granule", 1, 2), "block in granule 2"),
+    (put("confirmed", 0, -1), "levels of block 0 in order"),
+    (one_up("confirmed", 1), "levels of block 1 in order"),
+    (one_up("written", 0), "levels of block 0 in order"),
+    (put("confirmed", 6, 15), "unreferenced block 6 full"),
+    (of_request(1, "id", 9), "name of request"),
+    (of_request(2, "pairs", [4, 0]), "repeated pairs of request 2"),
+    (of_request(2, "tokens", 49), "levels of request 2 in order"),
+    (of_request(2, "confirmed", 49), "levels of request 2 in order"),
+    (of_request(2, "confirmed", -1), "levels of request 2 in order"),
+    (of_request(2, "tokens", 47), "levels of request 2 in order"),
+    (one_up("written", 1), "written level of block 1"),
+    (put("confirmed", 1, 4), "confirmed level of block 1"),
+    (of_pool("owner", [None] * 14), "owner of pair 0"),
+    (put("slot", 3, -3), "slot of block 3 in range"),
+    (put("slot", 3, 0), "block in slot 0"),
+    (commit_forgotten, "commit of block 4 due"),
+    (put("due", 1, (1, 32)), "commit of block 1 due"),
+    (put("due", 3, (2, 16)), "blocks due outside a slot"),
+    (put("copied", 1, 2), "blocks copied and not due"),
+    (one_gap_more, "blocks given up"),
+    (slot_lost, "free slots"),
+    (put("block_at", 9, 7), "blocks by granule"),
+    (drop_rank, "eviction order"),
+    (of_request(1, "shared", {5, 0}), "shared of request 1"),
+    (of_request(2, "released", 2), "released of request 2"),
+    (of_request(2, "open", []), "open of request 2"),
+    *(
+        (of_pool(field, value), f"{name} of the pair pool")
+        for field, value, name in (
+            ("free_places", [0] * 14, "free places"),
+            ("referenced", [0] * 14, "referenced blocks"),
+            ("free_pairs", 1, "free pairs"),
+            ("evictable_pairs", 0, "evictable pairs"),
+            ("_free_in_set", {}, "free pairs by set"),
+            ("_sets_with", {}, "sets by free pairs"),
+            ("_counts", 0, "numbers of free pairs"),
+            ("_candidate", bytearray(14), "candidates"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("corrupt", "what"), CONTRADICTIONS)
+def test_a_contradiction_is_named(
+    corrupt: Callable[[Placements], None], what: str
+) -> None:
+    runtime = busy()
+    corrupt(runtime.placements)
+    with pytest.raises(InconsistencyError) as raised:
+        runtime.check()
+
+    assert what == raised.value.what
+    assert raised.value.found != raised.value.expected
+
+
+def test_a_slot_lies_in_the_zone() -> None:
+    runtime = busy()
+    state = runtime.placements
+    state.slot[3] = state.layout.slots * state.layout.stripes
+    with pytest.raises(InconsistencyError) as raised:
+        runtime.check()
+
+    assert "slot of block 3 in range" == raised.value.what
+
+
+def test_a_slot_lies_in_the_stripe_of_its_block() -> None:
+    layouts = (random_layout(np.random.default_rng(seed)) for seed in count())
+    layout = next(layout for layout in layouts if layout.stripes > 1)
+    runtime = Runtime.of(layout)
+    runtime.apply_step(Step(grants=[(1, [], [0])], writes=[(1, 0, 1)]))
+    runtime.check()
+    state = runtime.placements
+    assert 0 == state.slot[0] == state.granule[0]
+    state.slot[0] = 1
+    with pytest.raises(InconsistencyError) as raised:
+        runtime.check()
+
+    assert ("stripe of the slot of block 0", 1, 0) == astuple(raised.value)
