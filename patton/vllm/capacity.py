@@ -66,6 +66,9 @@ class _Gated(SingleTypeKVCacheManager):
 
     lifecycle: Lifecycle | None = None
 
+    # A running request that needs no block is by far the most frequent case, and the
+    # same in every manager: it is answered first.
+
     def get_num_blocks_to_allocate(
         self,
         request_id: str,
@@ -76,6 +79,8 @@ class _Gated(SingleTypeKVCacheManager):
         **options: Any,
     ) -> int:
         """Blocks to take, or more than there are if PIM has no room for them."""
+        if request_id in self.num_cached_block and self._holds(request_id, num_tokens):
+            return 0
         count: int = super().get_num_blocks_to_allocate(
             request_id,
             num_tokens,
@@ -97,6 +102,11 @@ class _Gated(SingleTypeKVCacheManager):
             return count
         return int(self.block_pool.num_gpu_blocks) + 1
 
+    def _holds(self, request: str, tokens: int) -> bool:
+        """Whether the table of a request has room for so many tokens."""
+        room: int = len(self.req_to_blocks[request]) * self.block_size
+        return tokens <= room
+
     def _has_room(
         self,
         lifecycle: Lifecycle,
@@ -115,7 +125,7 @@ class _Gated(SingleTypeKVCacheManager):
         """
         if lifecycle.make_room(request, 0 if only_asked else fresh, fresh, hits):
             return True
-        if not any(name != request for name in self.req_to_blocks):
+        if not any(t for name, t in self.req_to_blocks.items() if name != request):
             lifecycle.forget_cache()
         return False
 
@@ -130,22 +140,28 @@ class _Gated(SingleTypeKVCacheManager):
             self.lifecycle.share(request_id, hits, len(table) - len(hits))
 
     def allocate_new_blocks(
-        self, request_id: str, *arguments: Any, **options: Any
+        self, request_id: str, num_tokens: int, num_tokens_main_model: int
     ) -> list[KVCacheBlock]:
         """Take fresh blocks."""
+        if self._holds(request_id, num_tokens) and not self._partial_hit_reqs:
+            return []
         new: list[KVCacheBlock] = super().allocate_new_blocks(
-            request_id, *arguments, **options
+            request_id, num_tokens, num_tokens_main_model
         )
         if self.lifecycle is not None:
             self.lifecycle.bind(request_id, _ids(new))
         return new
 
-    def cache_blocks(self, request: Request, *arguments: Any, **options: Any) -> None:
+    def cache_blocks(
+        self, request: Request, num_tokens: int, *arguments: Any, **options: Any
+    ) -> None:
         """Cache what is full; whatever has been processed is verified by now."""
-        super().cache_blocks(request, *arguments, **options)
+        name = request.request_id
+        if num_tokens // self.block_size > self.num_cached_block.get(name, 0):
+            super().cache_blocks(request, num_tokens, *arguments, **options)
         if self.lifecycle is not None:
             processed = request.num_computed_tokens - request.num_in_flight_tokens
-            self.lifecycle.verify(request.request_id, processed)
+            self.lifecycle.verify(name, processed)
 
     def _remove_blocks_in_range(
         self, request_id: str, first_block: int, last_block: int

@@ -24,8 +24,7 @@ from patton.vllm.adapter import Adapter
 from patton.vllm.geometry import layout_of, window_of
 from patton.vllm.lifecycle import Event, Lifecycle
 from patton.vllm.options import SOURCE, Options
-from patton.vllm.outputs import observe
-from patton.vllm.watch import Unsaid, Watch
+from patton.vllm.watch import NOTHING, Watch
 from patton.vllm.worker import Worker
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
         self.adapter: Adapter | None = None
         self.worker: Worker | None = None
         if role == KVConnectorRole.WORKER:
-            self.worker = Worker.of(self.runtime, self.options)
+            self.worker = Worker.of(self.runtime, self.options, self.window)
         self._watch: Watch | None = None
 
     @property
@@ -88,7 +87,7 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
         gated = [manager for manager in managers if hasattr(manager, "lifecycle")]
         for manager in gated:
             manager.lifecycle = lifecycle
-        self.adapter = Adapter(lifecycle, bool(gated), self.window)
+        self.adapter = Adapter(lifecycle, bool(gated))
         if not gated:
             windowed = self.window is not None
             self._watch = Watch.of(kv_cache_manager, windowed=windowed)
@@ -97,9 +96,8 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
         """Apply the step to the runtime. Raises what `Adapter.step` raises."""
         assert self.adapter is not None
         number = self.runtime.step
-        observed = observe(scheduler_output)
-        unsaid = Unsaid() if self._watch is None else self._watch.unsaid()
-        return PattonMetadata(number, self.adapter.step(observed, unsaid))
+        unsaid = NOTHING if self._watch is None else self._watch.unsaid()
+        return PattonMetadata(number, self.adapter.step(scheduler_output, unsaid))
 
     def reset_cache(self) -> bool:
         """The prefix cache was reset: so is what the runtime kept for it."""

@@ -13,6 +13,7 @@ import attrs
 
 from patton.engine.placement_gate import Eviction, PlacementGate
 from patton.errors import BlockStateError, UnwrittenHitError, UnwrittenReadError
+from patton.requests import UNBOUND
 from patton.runtime import Runtime
 from patton.steps import Step, StepPlan
 
@@ -133,8 +134,9 @@ class Lifecycle:
 
         Raises OutOfPairsError.
         """
+        granule = self.runtime.placements.granule
         for block in blocks:
-            if self.runtime.placement(block) is not None:
+            if granule[block] != UNBOUND:
                 self.runtime.evict(block)
             self.runtime.bind(request, block)
 
@@ -185,9 +187,9 @@ class Lifecycle:
 
     def forget(self, blocks: Iterable[int]) -> None:
         """The content of these blocks is gone, unless a request holds it."""
+        state = self.runtime.placements
         for block in blocks:
-            placement = self.runtime.placement(block)
-            if placement is not None and not placement.references:
+            if state.granule[block] != UNBOUND and not state.references[block]:
                 self.runtime.evict(block)
 
     def forget_uncached(self) -> None:

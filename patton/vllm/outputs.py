@@ -18,33 +18,61 @@ NULL_BLOCK = 0  # stands in tables for what a request has given up
 
 @attrs.frozen
 class Observed:
-    """One step of the scheduler.
+    """The tokens of one step of the scheduler, and what ended before it.
 
     finished, preempted: requests that gave up all blocks since the last step, some
-    possibly never heard of. admitted: request -> its whole table, for new and resumed
-    ones; grown: request -> blocks appended to its table. spans: (request, first
-    position, tokens) in the scheduler's order, which the parts above have not. drafts:
-    request -> trailing tokens of its span that may be rejected.
+    possibly never heard of. spans: (request, first position, tokens) in the scheduler's
+    order, which none of its lists has. drafts: request -> trailing tokens of its span
+    that may be rejected.
     """
 
     finished: Collection[str]
     preempted: Collection[str]
-    admitted: Mapping[str, Sequence[int]]
-    grown: Mapping[str, Sequence[int]]
     spans: Sequence[tuple[str, int, int]]
     drafts: dict[Request, int]
 
 
-def observe(output: Any) -> Observed:
-    """Read a SchedulerOutput.
+@attrs.frozen
+class Granted:
+    """The blocks of one step of the scheduler.
 
-    Raises SchedulerOutputError for copied blocks (partial hits), several cache groups.
+    admitted: request -> its whole table, for new and resumed ones; grown: request ->
+    blocks appended to its table.
+    """
+
+    admitted: Mapping[str, Sequence[int]]
+    grown: Mapping[str, Sequence[int]]
+
+
+def observe(output: Any) -> Observed:
+    """Read the tokens of a SchedulerOutput.
+
+    Raises SchedulerOutputError for copied blocks (partial hits).
     """
     if getattr(output, "kv_cache_block_copies", None):
         copies = len(output.kv_cache_block_copies)
         raise SchedulerOutputError("kv_cache_block_copies", f"{copies} copies", "none")
     running = output.scheduled_cached_reqs
     starts = dict(zip(running.req_ids, running.num_computed_tokens, strict=True))
+    for new in output.scheduled_new_reqs:
+        starts[new.req_id] = new.num_computed_tokens
+    return Observed(
+        finished=output.finished_req_ids,
+        preempted=output.preempted_req_ids or (),
+        spans=[(r, starts[r], n) for r, n in output.num_scheduled_tokens.items()],
+        drafts={
+            request: len(tokens)
+            for request, tokens in output.scheduled_spec_decode_tokens.items()
+        },
+    )
+
+
+def granted(output: Any) -> Granted:
+    """Read the blocks of a SchedulerOutput.
+
+    Raises SchedulerOutputError for several cache groups.
+    """
+    running = output.scheduled_cached_reqs
     admitted: dict[str, Sequence[int]] = {}
     grown: dict[str, Sequence[int]] = {}
     for request, tables in zip(running.req_ids, running.new_block_ids, strict=True):
@@ -53,18 +81,7 @@ def observe(output: Any) -> Observed:
             (admitted if whole else grown)[request] = _only(tables)
     for new in output.scheduled_new_reqs:
         admitted[new.req_id] = _only(new.block_ids)
-        starts[new.req_id] = new.num_computed_tokens
-    return Observed(
-        finished=output.finished_req_ids,
-        preempted=output.preempted_req_ids or (),
-        admitted=admitted,
-        grown=grown,
-        spans=[(r, starts[r], n) for r, n in output.num_scheduled_tokens.items()],
-        drafts={
-            request: len(tokens)
-            for request, tokens in output.scheduled_spec_decode_tokens.items()
-        },
-    )
+    return Granted(admitted, grown)
 
 
 def _only(tables: Sequence[Sequence[int]]) -> Sequence[int]:

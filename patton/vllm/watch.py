@@ -26,6 +26,9 @@ class Unsaid:
     verified: Mapping[str, int] = attrs.field(factory=dict)
 
 
+NOTHING = Unsaid()
+
+
 @attrs.define(eq=False)
 class Watch:
     """Watches one KVCacheManager of vLLM, duck-typed."""

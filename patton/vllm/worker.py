@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import attrs
 import numpy as np
@@ -21,11 +20,34 @@ from patton.generate import StepStreams, generate_step
 from patton.layout import Layout
 from patton.requests import RELEASED
 from patton.runtime import Runtime
-from patton.steps import PlacedStep, StepPlan
+from patton.steps import PlacedStep, Request, Step, StepPlan
 from patton.vllm.lifecycle import Event
 from patton.vllm.options import Options
 
 Ints = NDArray[np.int64]
+
+
+def attending(step: Step, window: int | None) -> Step:
+    """The step with what its tokens attend to.
+
+    A span of one token and its drafts attends on the device, token by token; a longer
+    one on the host, which reads the cached part back for it. window: tokens that a
+    query sees, itself included; None for all before it.
+    """
+    reads: list[tuple[Request, int, int]] = []
+    readbacks: list[tuple[Request, int, int]] = []
+    for request, first, count in step.writes:
+        if count == 1 + step.drafts.get(request, 0):
+            ends = range(first + 1, first + count + 1)
+            reads += [(request, _seen_from(end, window), end) for end in ends]
+        elif (start := _seen_from(first + 1, window)) < first:
+            readbacks.append((request, start, first))
+    return attrs.evolve(step, reads=reads, readbacks=readbacks)
+
+
+def _seen_from(end: int, window: int | None) -> int:
+    """The first position that a query at `end - 1` sees."""
+    return 0 if window is None else max(0, end - window)
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -86,21 +108,25 @@ class WorkerStep:
 class Worker:
     """A runtime that follows the scheduler's, and the device.
 
+    window: tokens that a query sees, itself included; None for all before it.
     executor: what executes streams, None where they are only counted; current: the
     step under way. commands: generated so far, times the layers they were emitted for.
     """
 
     runtime: Runtime
+    window: int | None
     executor: Executor | None
     current: WorkerStep | None = None
     commands: int = 0
 
     @classmethod
-    def of(cls, runtime: Runtime, options: Options) -> Worker:
+    def of(
+        cls, runtime: Runtime, options: Options, window: int | None = None
+    ) -> Worker:
         """A worker whose runtime is fresh, like the scheduler's."""
         layout = runtime.layout
         executor = ReferenceDevice(layout.device) if options.check == "data" else None
-        return cls(runtime, executor)
+        return cls(runtime, window, executor)
 
     @property
     def layout(self) -> Layout:
@@ -113,10 +139,10 @@ class Worker:
             problem = f"step {number} follows step {self.runtime.step - 1}"
             raise EngineStateError("metadata", problem)
         for event, arguments in events:
-            outcome: Any = None
             if event == "step":
-                outcome = self.runtime.apply_step(*arguments)
-                self.current = WorkerStep.of(outcome, self.runtime)
+                (step,) = arguments
+                plan = self.runtime.apply_step(attending(step, self.window))
+                self.current = WorkerStep.of(plan, self.runtime)
             else:
                 getattr(self.runtime, event)(*arguments)
 

@@ -14,7 +14,7 @@ from patton.runtime import Runtime
 from patton.vllm.adapter import Adapter
 from patton.vllm.lifecycle import Lifecycle
 from patton.vllm.options import Options
-from patton.vllm.outputs import observe
+from patton.vllm.outputs import granted, observe
 from patton.vllm.worker import Worker
 from tests.vllm.comparison import differences
 from tests.vllm.recording import names, read
@@ -26,7 +26,7 @@ LAYOUT = Layout.of(DEVICE, model_preset("tiny"))
 
 def adapter_of(header: dict[str, Any]) -> Adapter:
     runtime = Runtime.of(LAYOUT, blocks=header["blocks"])
-    return Adapter(Lifecycle.of(runtime), window=header["window"])
+    return Adapter(Lifecycle.of(runtime))
 
 
 @pytest.mark.parametrize("name", names())
@@ -36,7 +36,7 @@ def test_tables_references_and_levels_are_the_pools(name: str) -> None:
     adapter = adapter_of(header)
 
     for number, step in enumerate(steps()):
-        adapter.step(observe(step.output), step.unsaid)
+        adapter.step(step.output, step.unsaid)
         found = differences(
             adapter.lifecycle,
             step.truths.tables,
@@ -53,10 +53,12 @@ def test_a_worker_follows_by_the_log_alone(name: str) -> None:
     """The worker's runtime is the scheduler's after every step, and places the same."""
     header, steps = read(name)
     adapter = adapter_of(header)
-    worker = Worker.of(Runtime.of(LAYOUT, blocks=header["blocks"]), Options())
+    worker = Worker.of(
+        Runtime.of(LAYOUT, blocks=header["blocks"]), Options(), header["window"]
+    )
 
     for number, step in enumerate(steps()):
-        worker.advance(number, adapter.step(observe(step.output), step.unsaid))
+        worker.advance(number, adapter.step(step.output, step.unsaid))
         if number % 16 == 0:
             ours = adapter.lifecycle.runtime.snapshot()
             assert ours == worker.runtime.snapshot()
@@ -69,17 +71,17 @@ def test_the_traces_hold_what_they_are_for() -> None:
         _, steps = read(name)
         runs: set[str] = set()
         for step in steps():
-            observed = observe(step.output)
+            observed, blocks = observe(step.output), granted(step.output)
             ended = {*observed.finished, *observed.preempted}
             seen["preempted"] += len(observed.preempted)
             seen["unknown"] += len(ended - runs)
-            seen["resubmitted at once"] += len(ended & observed.admitted.keys())
+            seen["resubmitted at once"] += len(ended & blocks.admitted.keys())
             seen["drafts"] += len(observed.drafts)
             seen["given up"] += sum(step.unsaid.given_up.values())
             seen["verified"] += len(step.unsaid.verified)
             first = {request: at for request, at, _ in observed.spans}
-            seen["hits"] += sum(1 for r in observed.admitted if first[r])
-            runs = (runs - ended) | observed.admitted.keys()
+            seen["hits"] += sum(1 for r in blocks.admitted if first[r])
+            runs = (runs - ended) | blocks.admitted.keys()
             chunks = [n for r, at, n in observed.spans if at % 16 and n > 16]
             seen["chunk in mid-block"] += len(chunks)
 

@@ -1,0 +1,114 @@
+"""What the connector costs vLLM's scheduler: CPU time of schedule() and the update.
+
+Run as a program where vLLM is installed: `python tests/benchmarks/bench_vllm.py
+[--json]`. vLLM's own scheduler serves without a model, alone and with the connector,
+in turn, step by step in the same process; a figure is the ratio of the two medians,
+so that other load on the machine meets both. Pure decode, then chats in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.vllm.real.serving import Served, Serving
+
+OPTIONS = {"device": "aim-gddr6"}
+DECODE = {"prompt": (900, 1000), "answer": (600, 700), "turns": (1, 1), "budget": 8192}
+CHATS = {"prompt": (16, 160), "answer": (16, 320), "budget": 2048}
+
+
+@attrs.define
+class Timed:
+    """A scheduler whose calls are timed; seconds of each step."""
+
+    served: Served
+    seconds: list[float] = attrs.field(factory=list)
+    spent: float = 0.0
+
+    @classmethod
+    def of(cls, serving: Serving, folder: Path) -> Timed:
+        timed = cls(Served.of(serving, folder))
+        scheduler = timed.served.scheduler
+        for name in ("schedule", "update_from_output"):
+            setattr(scheduler, name, timed.clocked(getattr(scheduler, name)))
+        return timed
+
+    def clocked(self, call: Any) -> Any:
+        def run(*arguments: Any) -> Any:
+            began = time.thread_time()
+            result = call(*arguments)
+            self.spent += time.thread_time() - began
+            return result
+
+        return run
+
+    def step(self) -> None:
+        self.spent = 0.0
+        for _ in self.served.steps(1):
+            pass
+        self.seconds.append(self.spent)
+
+
+def compare(running: int, steps: int, warm: int, **kind: Any) -> dict[str, float]:
+    """Microseconds of a step without the connector, and the ratios with it."""
+    serving = Serving(
+        running=running, open=2 * running, usable=20_000, max_len=2048, **kind
+    )
+    ways = {
+        "alone": serving,
+        "connector": attrs.evolve(serving, connector=OPTIONS),
+        "gated": attrs.evolve(serving, connector=OPTIONS, gated=True),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        timed = {name: Timed.of(way, Path(folder)) for name, way in ways.items()}
+        gc.collect()
+        gc.freeze()
+        for _ in range(warm + steps):
+            for each in timed.values():
+                each.step()
+    medians = {n: statistics.median(t.seconds[warm:]) for n, t in timed.items()}
+    means = {n: statistics.mean(t.seconds[warm:]) for n, t in timed.items()}
+    figures = {"alone_us": medians["alone"] * 1e6}
+    for name in ("connector", "gated"):
+        figures[f"{name}_median"] = medians[name] / medians["alone"] - 1
+        figures[f"{name}_mean"] = means[name] / means["alone"] - 1
+    return figures
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    figures = {
+        "decode_32": compare(32, 400, 40, **DECODE),
+        "decode_256": compare(256, 120, 60, **DECODE),
+        "chats_32": compare(32, 1500, 100, **CHATS),
+        "chats_256": compare(256, 300, 100, **CHATS),
+    }
+    if arguments.json:
+        print(json.dumps(figures))
+        return
+    print("kind         alone us   connector: median, mean   with the gate")
+    for kind, f in figures.items():
+        print(
+            f"{kind:12} {f['alone_us']:8.0f}   {f['connector_median']:+17.1%} "
+            f"{f['connector_mean']:+6.1%}   {f['gated_median']:+6.1%} "
+            f"{f['gated_mean']:+6.1%}"
+        )
+
+
+if __name__ == "__main__":
+    main()

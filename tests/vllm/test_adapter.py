@@ -1,0 +1,137 @@
+"""The adapter against engines made up by Hypothesis: every block as the engine has it.
+
+The engine is `patton.engine`, which decides as vLLM does (test_engine_equivalence);
+what vLLM itself said is in test_recorded_traces.
+"""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patton.config import model_preset, tiny_device
+from patton.engine.checking import DataCheck
+from patton.engine.scheduler import Scheduler
+from patton.layout import Layout
+from patton.runtime import Runtime
+from patton.vllm.adapter import Adapter
+from patton.vllm.lifecycle import Lifecycle
+from patton.vllm.options import Options
+from patton.vllm.watch import NOTHING
+from patton.vllm.worker import Worker
+from tests.vllm.comparison import differences
+from tests.vllm.said import Narrator, Turn, block_ids, name_of, served
+
+LAYOUT = Layout.of(tiny_device(), model_preset("tiny"))
+MOST_BLOCKS = 24
+
+turns = st.lists(
+    st.builds(
+        Turn,
+        prompt=st.integers(1, 150),
+        answer=st.integers(1, 60),
+        owner=st.integers(0, 3),
+        shared=st.integers(0, 60),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def adapter(blocks: int) -> Adapter:
+    return Adapter(Lifecycle.of(Runtime.of(LAYOUT, blocks=blocks + 1)))
+
+
+def state_differs(adapter: Adapter, engine: Scheduler) -> list[str]:
+    """Where the adapter's runtime is not what the engine has in this step."""
+    tables = {name_of(r.id): block_ids(r.blocks) for r in engine.running}
+    held = enumerate(engine.pool.references)
+    references = {block + 1: count for block, count in held if count}
+    levels: dict[int, int] = {}
+    for block, key in enumerate(engine.pool.key):
+        if key is not None:
+            levels[block + 1] = 16
+    for request in engine.running:
+        written = engine_end(engine, request.id)
+        for index, block in enumerate(request.blocks):
+            if block + 1 not in levels:
+                levels[block + 1] = min(max(written - 16 * index, 0), 16)
+    cached = [block + 1 for block, key in enumerate(engine.pool.key) if key is not None]
+    return list(differences(adapter.lifecycle, tables, references, levels, cached))
+
+
+def engine_end(engine: Scheduler, number: int) -> int:
+    """The position after the last that a request will have written in this step."""
+    assert engine._open is not None
+    for request, start, count, _ in engine._open.scheduled:
+        if request.id == number:
+            return start + count
+    (computed,) = [r.computed for r in engine.running if r.id == number]
+    return computed
+
+
+@given(turns, st.integers(12, MOST_BLOCKS), st.integers(5, 80), st.integers(1, 5))
+def test_every_block_is_as_the_engine_has_it(
+    turns: list[Turn], blocks: int, budget: int, concurrency: int
+) -> None:
+    """Tables, references and levels after every step, whatever is served."""
+    engine = served(turns, blocks=blocks, concurrency=concurrency, token_budget=budget)
+    adapted, narrator = adapter(blocks), Narrator()
+    while not engine.is_idle:
+        record = engine.schedule()
+        adapted.step(narrator.said(record), NOTHING)
+        assert [] == state_differs(adapted, engine)
+        engine.complete(record)
+        narrator.completed(record)
+    adapted.lifecycle.runtime.check()
+
+
+@given(turns, st.randoms(use_true_random=False))
+def test_the_order_of_the_lists_says_nothing(
+    turns: list[Turn], shuffle: random.Random
+) -> None:
+    """New, running and ended requests in any order, unknown ones among the ended."""
+    engine = served(turns, blocks=16)
+    plain, shuffled, narrator = adapter(16), adapter(16), Narrator()
+    while not engine.is_idle:
+        record = engine.schedule()
+        said = narrator.said(record)
+        expected = plain.step(said, NOTHING)
+        cached = said.scheduled_cached_reqs
+        order = list(range(len(cached.req_ids)))
+        shuffle.shuffle(order)
+        for field in ("req_ids", "new_block_ids", "num_computed_tokens"):
+            setattr(cached, field, [getattr(cached, field)[i] for i in order])
+        shuffle.shuffle(said.scheduled_new_reqs)
+        said.finished_req_ids = {*said.finished_req_ids, "never heard of"}
+        assert expected == shuffled.step(said, NOTHING)
+        engine.complete(record)
+        narrator.completed(record)
+
+
+def test_data_travel_through_adapter_worker_and_device() -> None:
+    """Twins of one step, preemption, commits and reused ids: every output is right."""
+    long, twin = Turn(100, 40, owner=1), Turn(70, 30, owner=2)
+    turns = [twin, twin, long, Turn(90, 50, owner=3, shared=48), long, twin]
+    engine = served(turns, blocks=16, concurrency=3, token_budget=128)
+    adapted, narrator = adapter(16), Narrator()
+    worker = Worker.of(Runtime.of(LAYOUT, blocks=17), Options(check="data"))
+    assert worker.executor is not None
+    check = DataCheck(LAYOUT, worker.executor, layers=1)
+    known = {number: turn.request(number) for number, turn in enumerate(turns)}
+    preempted = shares = commits = 0
+    while not engine.is_idle:
+        record = engine.schedule()
+        events = adapted.step(narrator.said(record), NOTHING)
+        worker.advance(record.step, events)
+        assert worker.current is not None
+        check.run(worker.current.placed, worker.current.streams, known)
+        preempted += len(record.preempted)
+        shares += record.same_step_shares
+        commits += len(worker.current.placed.commit_slot)
+        engine.complete(record)
+        narrator.completed(record)
+
+    assert min(preempted, shares, commits, check.outputs, check.read_back) > 0
