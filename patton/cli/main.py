@@ -17,11 +17,12 @@ from patton.cli.draw import draw
 from patton.cli.layout import layout
 from patton.cli.replay import replay
 from patton.cli.run import run
+from patton.cli.study import study
 from patton.cli.where import where
 from patton.errors import PattonError
 
 # In the order of the help.
-COMMANDS: tuple[click.Command, ...] = (run, layout, where, draw, replay, aim)
+COMMANDS: tuple[click.Command, ...] = (run, layout, where, draw, replay, aim, study)
 
 EXAMPLES = """\b
 Examples:

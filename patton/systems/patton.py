@@ -166,19 +166,20 @@ def patton(
     pairs: Choice = "packed",
     commit_zone: bool = True,
     o2: bool = True,
+    pair_blocks: int | None = None,
     schedule: ScheduleName = "paper",
 ) -> System:
     """PATTON. Raises ConfigError.
 
     adoption, pairs, commit_zone: of the runtime; o2: False for whole Value row sets
-    (Paper 5.4); schedule: the paper's, or what takes least cycles on a variant of the
-    device's timing.
+    (Paper 5.4); pair_blocks: of a pair, None for the layout's own; schedule: the
+    paper's, or what takes least cycles on a variant of the device's timing.
     """
     choice(name, "pairs", pairs, ("packed", "spread"))
     choice(name, "schedule", schedule, ("paper", "head", "pin"))
 
     def make(device: DeviceConfig, model: ModelConfig) -> PattonMemory:
-        layout = Layout.of(device, model)
+        layout = Layout.of(device, model, pair_blocks=pair_blocks)
         if not o2:
             whole = layout.stripes * layout.values_per_set
             layout = Layout.of(device, model, pair_blocks=whole)
@@ -195,6 +196,7 @@ def patton(
         "pairs": pairs,
         "commit_zone": commit_zone,
         "o2": o2,
+        "pair_blocks": pair_blocks,
         "schedule": schedule,
     }
     return System(name, DECLARATION, options, make)

@@ -1,0 +1,169 @@
+"""All systems on the same conversations (Paper Fig. 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from patton.study.experiments.experiment import Experiment, Results
+from patton.study.measured import COSTS, PARTS, PREFILL, UNITS, Cost, Measured
+from patton.study.plots import Axes, Plot, bars
+from patton.study.results import ALL_MODELS, Figure, geometric_mean
+from patton.study.serving import ServeTask
+from patton.study.settings import LONG, SHORT, Settings
+from patton.systems import SYSTEMS
+
+NAME = "comparison"
+PAPER_POLICY = "patton"
+BEST = "patton-best"
+OURS = (PAPER_POLICY, BEST)
+LONG_SYSTEMS = ("blockpim", "pimphony")  # without a limit of their own
+OTHERS = tuple(name for name in SYSTEMS if not name.startswith("patton"))
+
+# Speed-up and energy efficiency of PATTON (Paper 5.3).
+PAPER: dict[tuple[str, Cost], float] = {
+    ("neupims", "latency"): 4.27,
+    ("pimphony", "latency"): 1.42,
+    ("attacc", "latency"): 1.52,
+    ("blockpim", "latency"): 1.57,
+    ("neupims", "energy"): 7.94,
+    ("pimphony", "energy"): 6.77,
+    ("attacc", "energy"): 6.70,
+    ("blockpim", "energy"): 1.51,
+}
+PAPER_MEAN: dict[Cost, float] = {"latency": 1.95, "energy": 4.83}
+RATIOS: dict[Cost, str] = {"latency": "speed-up", "energy": "energy efficiency"}
+
+
+def context_of(system: str) -> int:
+    """Tokens of context at which a system is compared."""
+    return LONG if system in LONG_SYSTEMS else SHORT
+
+
+def run_of(settings: Settings, model: str, system: str, context: int) -> ServeTask:
+    """The run of a system in one of the two comparisons."""
+    options = {"schedule": settings.variant} if system == BEST else {}
+    return settings.serve(model, system, context, **options)
+
+
+def tasks(settings: Settings) -> list[ServeTask]:
+    """Every system at its context, and PATTON at both."""
+    return [
+        run_of(settings, model, system, context_of(other))
+        for model in settings.models
+        for other in OTHERS
+        for system in (*OURS, other)
+    ]
+
+
+def figures(settings: Settings, results: Results) -> list[Figure]:
+    """Parts of every run, and ratios to PATTON's paper and best policies."""
+    found: list[Figure] = []
+    for task in dict.fromkeys(tasks(settings)):
+        found += _parts(task, Measured(results[task]))
+    for ours in OURS:
+        for cost in COSTS:
+            found += _ratios(settings, results, ours, cost)
+    return found
+
+
+def _parts(task: ServeTask, run: Measured) -> list[Figure]:
+    system = f"{task.system}, context {task.max_context}"
+    found = []
+    for cost in COSTS:
+        unit = UNITS[cost]
+        rows = {f"{cost} of {part}": run.part(cost, part) for part in (*PARTS, PREFILL)}
+        rows[f"{cost}, all"] = run.total(cost)
+        rows[f"{cost}, all, standard error"] = run.standard_error(cost, *PARTS)
+        slow = run.prefill(cost, "seconds_slow")
+        rows[f"{cost} of {PREFILL} at 50 % of peak"] = slow
+        found += [
+            Figure(NAME, task.model, system, quantity, value, unit)
+            for quantity, value in rows.items()
+        ]
+    counted = (
+        ("hit rate", run.result["hit_rate"], "fraction"),
+        ("preemptions", run.result["statistics"]["preemptions"], "requests"),
+        ("generated tokens", run.tokens, "tokens"),
+    )
+    return [*found, *(Figure(NAME, task.model, system, *row) for row in counted)]
+
+
+def _ratios(
+    settings: Settings, results: Results, ours: str, cost: Cost
+) -> list[Figure]:
+    found = []
+    means = {}
+    for system in OTHERS:
+        context, ratios = context_of(system), []
+        for model in settings.models:
+            other, own = (
+                Measured(results[run_of(settings, model, name, context)]).total(cost)
+                for name in (system, ours)
+            )
+            ratios.append(other / own)
+            quantity = f"{RATIOS[cost]} over {system}"
+            found.append(Figure(NAME, model, ours, quantity, ratios[-1], "x"))
+        means[system] = geometric_mean(ratios)
+        paper = PAPER.get((system, cost))
+        row = (NAME, ALL_MODELS, ours, f"{RATIOS[cost]} over {system}")
+        found.append(Figure(*row, means[system], "x", paper))
+    four = geometric_mean([means[system] for system, kind in PAPER if kind == cost])
+    row = (NAME, ALL_MODELS, ours, f"{RATIOS[cost]} over the paper's four")
+    return [*found, Figure(*row, four, "x", PAPER_MEAN[cost])]
+
+
+def plots(found: Sequence[Figure]) -> list[Plot]:
+    """Ratios beside the paper's, and the parts of every model's runs."""
+    pictures = [_ratio_plot(found, cost) for cost in COSTS]
+    models = dict.fromkeys(f.model for f in found if f.model != ALL_MODELS)
+    pictures += [_part_plot(found, model, cost) for model in models for cost in COSTS]
+    return pictures
+
+
+def _ratio_plot(found: Sequence[Figure], cost: Cost) -> Plot:
+    values: dict[str, dict[str, float]] = {}
+    papers = {}
+    for figure in found:
+        name, over, system = figure.quantity.partition(" over ")
+        if over and figure.model == ALL_MODELS and name == RATIOS[cost]:
+            values.setdefault(figure.system, {})[system] = figure.value
+            if figure.paper is not None:
+                papers[system] = figure.paper
+    return bars(
+        f"{RATIOS[cost].capitalize()} of PATTON",
+        "Attention and runtime-induced prefill per generated token, geometric mean of "
+        "the models.",
+        values,
+        Axes("against", f"{cost} / PATTON's", height=3.8),
+        paper=papers,
+    )
+
+
+def _part_plot(found: Sequence[Figure], model: str, cost: Cost) -> Plot:
+    values: dict[str, dict[str, float]] = {}
+    for figure in found:
+        kind, of, part = figure.quantity.partition(" of ")
+        if figure.model == model and of and kind == cost and part in (*PARTS, PREFILL):
+            system = figure.system.replace(", context ", "\n")
+            values.setdefault(part, {})[system] = figure.value
+    return bars(
+        f"{cost.capitalize()} of {model}",
+        "Per generated token; the number below a system is its limit of context.",
+        values,
+        Axes("system and context", UNITS[cost].replace("us", "µs").replace("uJ", "µJ"),
+             height=3.8),
+        stacked=True,
+    )  # fmt: skip
+
+
+EXPERIMENT = Experiment(
+    NAME,
+    "Comparison of the systems (Fig. 7)",
+    "Every system serves the same conversations under its own lifecycle. Latency and "
+    "energy are of all layers per generated token: Key writes, Value writes (commits "
+    "included), QK, SV (partial blocks included), reading cached blocks back for "
+    "prefill, and the prefill that only the runtime's misses make necessary.",
+    tasks,
+    figures,
+    plots,
+)

@@ -1,0 +1,32 @@
+"""What an experiment is: tasks, figures made of their results, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from patton.study.plots import Plot
+from patton.study.results import Figure
+from patton.study.settings import Settings
+from patton.study.tasks import Result, Task
+
+Results = Mapping[Task, Result]
+
+
+@attrs.frozen
+class Experiment:
+    """One study of the paper's evaluation, or one beyond it.
+
+    about: what it measures and how, for the report. tasks: what to do; figures: what
+    that gives, of the results of all its tasks; plots: pictures of its figures alone.
+    explanations: quantity -> why it differs from the paper's, for those that do.
+    """
+
+    name: str
+    title: str
+    about: str
+    tasks: Callable[[Settings], Sequence[Task]]
+    figures: Callable[[Settings, Results], list[Figure]]
+    plots: Callable[[Sequence[Figure]], list[Plot]]
+    explanations: Mapping[str, str] = attrs.field(factory=dict)

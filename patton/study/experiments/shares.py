@@ -1,0 +1,132 @@
+"""What writes and recomputation weigh without PATTON's remedies (Paper Fig. 3b, 3c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import mean
+
+from patton.study.experiments.experiment import Experiment, Results
+from patton.study.measured import Measured
+from patton.study.plots import Axes, Plot, bars
+from patton.study.results import ALL_MODELS, Figure
+from patton.study.serving import ServeTask
+from patton.study.settings import LONG, SHORT, Settings
+
+WRITE_SHARE = "kv-write-share"
+PREFILL_SHARE = "prefill-share"
+WITHOUT_ZONE = "patton-without-commit-zone"
+REQUEST_OWNED = "attacc"
+
+DECODE_SHARE = "write / (QK + SV), steps without prefill"
+RUN_SHARE = "write / (QK + SV), all steps"
+
+
+def write_tasks(settings: Settings) -> list[ServeTask]:
+    """PATTON's layout, written directly."""
+    return [settings.serve(model, WITHOUT_ZONE, LONG) for model in settings.models]
+
+
+def write_figures(settings: Settings, results: Results) -> list[Figure]:
+    """The share for every model, and its mean beside the paper's 30 %."""
+    shares: dict[str, dict[str, float]] = {DECODE_SHARE: {}, RUN_SHARE: {}}
+    for model, task in zip(settings.models, write_tasks(settings), strict=True):
+        run = Measured(results[task])
+        writes = run.decode_only("latency", ("key_write", "value_write"))
+        products = run.decode_only("latency", ("qk", "sv"))
+        shares[DECODE_SHARE][model] = writes / products
+        writes = run.part("latency", "Key write", "Value write")
+        shares[RUN_SHARE][model] = writes / run.part("latency", "QK", "SV")
+    found = []
+    for quantity, by_model in shares.items():
+        for model, share in by_model.items():
+            row = (WRITE_SHARE, model, WITHOUT_ZONE, quantity)
+            found.append(Figure(*row, share, "fraction"))
+        paper = 0.30 if quantity == DECODE_SHARE else None
+        row = (WRITE_SHARE, ALL_MODELS, WITHOUT_ZONE, quantity)
+        found.append(Figure(*row, mean(by_model.values()), "fraction", paper))
+    return found
+
+
+def write_plots(found: Sequence[Figure]) -> list[Plot]:
+    """Shares by model."""
+    values: dict[str, dict[str, float]] = {}
+    for figure in found:
+        values.setdefault(figure.quantity, {})[figure.model] = figure.value
+    return [
+        bars(
+            "KV write latency without a Commit Zone",
+            "Latency of Key and Value writes as a part of that of QK and SV. The paper "
+            "gives about 30 % and does not say for which model.",
+            values,
+            Axes("model", "writes / (QK + SV)"),
+            paper={ALL_MODELS: 0.30},
+        )
+    ]
+
+
+WRITES = Experiment(
+    WRITE_SHARE,
+    "KV writes without a Commit Zone (Fig. 3b)",
+    "PATTON's Key and Value layout, partial blocks written straight to their final "
+    "place. Counted in steps in which requests only decode, and over the whole run, in "
+    "which prefilled blocks are written, too.",
+    write_tasks,
+    write_figures,
+    write_plots,
+)
+
+
+def prefill_tasks(settings: Settings) -> list[ServeTask]:
+    """A system that forgets a request's blocks at its end."""
+    return [settings.serve(model, REQUEST_OWNED, SHORT) for model in settings.models]
+
+
+def prefill_figures(settings: Settings, results: Results) -> list[Figure]:
+    """Cache-miss prefill as a part of all prefill, in tokens and in time."""
+    found: list[Figure] = []
+    quantities = {
+        "miss share of prefill tokens": "tokens",
+        "miss share of prefill time": "seconds",
+        "miss share of prefill time at 50 % of peak": "seconds_slow",
+    }
+    for quantity, name in quantities.items():
+        shares = {}
+        for model, task in zip(settings.models, prefill_tasks(settings), strict=True):
+            prefill = results[task]["prefill"]
+            shares[model] = 1 - prefill["required_" + name] / prefill[name]
+            row = (PREFILL_SHARE, model, REQUEST_OWNED, quantity)
+            found.append(Figure(*row, shares[model], "fraction"))
+        paper = 0.90 if name == "tokens" else None
+        row = (PREFILL_SHARE, ALL_MODELS, REQUEST_OWNED, quantity)
+        found.append(Figure(*row, mean(shares.values()), "fraction", paper))
+    return found
+
+
+def prefill_plots(found: Sequence[Figure]) -> list[Plot]:
+    """Shares by model."""
+    values: dict[str, dict[str, float]] = {}
+    for figure in found:
+        name = figure.quantity.removeprefix("miss share of prefill ")
+        values.setdefault(name, {})[figure.model] = figure.value
+    return [
+        bars(
+            "Prefill that only a lost prefix makes necessary",
+            "Of all prefill in a system without a prefix cache. Time is less than "
+            "proportional, since a batch of few tokens costs as much as one of many.",
+            values,
+            Axes("model", "cache-miss part of prefill"),
+            paper={ALL_MODELS: 0.90},
+        )
+    ]
+
+
+PREFILLS = Experiment(
+    PREFILL_SHARE,
+    "Cache-miss prefill without a prefix cache (Fig. 3c)",
+    "Each turn computes its whole prompt again. Required is what an engine with a "
+    "block-granular cache of the device's size computes of the same turns; the rest is "
+    "due to lost prefixes.",
+    prefill_tasks,
+    prefill_figures,
+    prefill_plots,
+)

@@ -1,0 +1,111 @@
+"""How much of a study is done: presets, and what they leave to choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from patton.config import model_preset
+from patton.errors import ConfigError
+from patton.study.lifecycles import LifecycleTask
+from patton.study.serving import ServeTask
+from patton.study.tasks import Source
+
+# Requests that run at once, and open conversations (Paper 5.1).
+LOADS: Final[Mapping[str, tuple[int, int]]] = {
+    "llama3-8b": (32, 64),
+    "qwen3-8b": (32, 64),
+    "opt-6.7b": (8, 16),
+    "qwen1.5-7b": (8, 16),
+}
+MODELS: Final = tuple(LOADS)
+SHORT: Final = 2048  # tokens of context in comparisons with AttAcc and NeuPIMs
+LONG: Final = 8192  # tokens of context elsewhere
+
+
+@attrs.frozen
+class Settings:
+    """What all experiments of a study have in common.
+
+    steps: of the engine, in each run; every: one of so many is timed; pools: open
+    conversations of the capacity study, pressure: those at which its policies are
+    compared; variant, host: of the simulator.
+    """
+
+    preset: str
+    source: Source
+    models: tuple[str, ...] = MODELS
+    steps: int = 10_000
+    every: int = 100
+    pools: tuple[int, ...] = (40, 48, 56, 60, 64, 68, 72, 80, 96)
+    pressure: int = 64
+    variant: str = "pin"
+    host: str = "port-per-channel"
+
+    def __attrs_post_init__(self) -> None:
+        for model in self.models:
+            if model not in LOADS:
+                accepted = "one of " + ", ".join(LOADS)
+                raise ConfigError("study", "model", model, accepted)
+        if not self.models:
+            raise ConfigError("study", "models", "none", "one of " + ", ".join(LOADS))
+        if not 1 <= self.every <= self.steps:
+            raise ConfigError("study", "every", self.every, f"1 to {self.steps}")
+
+    def serve(self, model: str, system: str, context: int, **options: Any) -> ServeTask:
+        """The run of a system under the paper's load.
+
+        options: of the system, or fields of `ServeTask`.
+        """
+        fields = {field.name for field in attrs.fields(ServeTask)}
+        own = {name: options.pop(name) for name in fields & options.keys()}
+        concurrency, pool = LOADS[model]
+        task = ServeTask(
+            model=model,
+            system=system,
+            source=self.source,
+            steps=self.steps,
+            every=self.every,
+            concurrency=concurrency,
+            pool=pool,
+            max_context=min(context, model_preset(model).max_context),
+            variant=self.variant,
+            host=self.host,
+            options=tuple(sorted(options.items())),
+        )
+        return attrs.evolve(task, **own)
+
+    def lifecycle(self, model: str, context: int, **policy: Any) -> LifecycleTask:
+        """The same run of PATTON without any streams."""
+        concurrency, pool = LOADS[model]
+        task = LifecycleTask(
+            model=model,
+            source=self.source,
+            steps=self.steps,
+            concurrency=concurrency,
+            pool=pool,
+            max_context=min(context, model_preset(model).max_context),
+        )
+        return attrs.evolve(task, **policy)
+
+    def as_json(self) -> dict[str, Any]:
+        """What is written beside the figures."""
+        found = attrs.asdict(self)
+        found["source"] = {"name": self.source.label, "digest": self.source.digest}
+        return found | {"models": list(self.models), "pools": list(self.pools)}
+
+
+PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "quick": {"steps": 2_000, "every": 50, "pools": (40, 56, 64, 80)},
+    "full": {"steps": 10_000, "every": 100},
+}
+
+
+def preset(name: str, source: Source, **chosen: Any) -> Settings:
+    """The settings of a preset, some replaced. Raises ConfigError."""
+    if name not in PRESETS:
+        accepted = "one of " + ", ".join(PRESETS)
+        raise ConfigError("study", "preset", name, accepted)
+    return Settings(name, source, **{**PRESETS[name], **chosen})
