@@ -1,0 +1,69 @@
+"""`python -m tests.mutation`: mutate the core, run its tests, report, judge.
+
+It fails when fewer than 95 % of the mutants are noticed, when survivors.md does not
+argue a survivor, and when it argues a mutant that is none.  What is killed stays killed
+until its function changes; `--report` only judges what was found before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+os.environ["HYPOTHESIS_PROFILE"] = "mutation"
+
+import mutmut.__main__ as command
+
+from tests.mutation.results import LEAST_SCORE, Results, report
+from tests.mutation.runner import collected_runner
+from tests.mutation.survivors import ARGUED, argued, draft, missing
+
+REPORT = Path(__file__).with_name("REPORT.md")
+HEAD = """# How much the tests of the core notice
+
+Written by `python -m tests.mutation`. A mutant is one small change of one function; it
+is noticed when a test fails, or when a test takes eight times as long as it should.
+What no test notices is argued in [survivors.md](survivors.md).
+
+"""
+
+
+def say(text: str) -> None:
+    """Print a line."""
+    sys.stdout.write(f"{text}\n")
+
+
+def judge(results: Results) -> bool:
+    """Whether the run is good enough; says what is missing."""
+    lines = argued(ARGUED.read_text())
+    new, old = missing(results.survivors, lines), missing(lines, results.survivors)
+    if new:
+        say(f"{len(new)} survivors are not argued in {ARGUED.name}:\n\n{draft(new)}")
+    if old:
+        say(f"{len(old)} arguments are about no survivor:\n\n{draft(old)}")
+    if results.unfinished:
+        say(f"{results.unfinished} mutants have no verdict yet")
+    say(f"{100 * results.score:.2f} % noticed, {100 * LEAST_SCORE:.0f} % asked for")
+    return not (new or old or results.unfinished or results.score < LEAST_SCORE)
+
+
+def main() -> int:
+    """Run mutmut as asked, and report."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation")
+    parser.add_argument("--report", action="store_true", help="run nothing")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("names", nargs="*", help="mutants to run again; may have *")
+    asked = parser.parse_args()
+    if not asked.report:
+        command.get_mutant_runner = collected_runner
+        command._run(tuple(asked.names), asked.jobs)
+    results = Results.read()
+    REPORT.write_text(HEAD + report(results))
+    say(report(results))
+    return 0 if judge(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
