@@ -14,22 +14,23 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
 import numpy as np
+from vllm.sampling_params import SamplingParams
+from vllm.utils.hashing import sha256
+from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
+from vllm.v1.outputs import ModelRunnerOutput
+from vllm.v1.request import Request as RealRequest
 
 from patton.engine.requests import Request, StepRecord
 from patton.engine.scheduler import Scheduler
 from patton.engine.tokens import ConversationTokens, prefix_base, private_base
-from tests.vllm.real.real_scheduler import (
-    MAX_MODEL_LEN,
-    block_hasher,
-    real_request,
-    real_scheduler,
-    sampled_output,
-)
+from tests.vllm.real.serving import BLOCK, Serving, scheduler
 
 PREFIX_TOKENS = (0, 20, 64)  # conversation i has the system prompt i modulo 3
 CONVERSATIONS = 40
@@ -41,7 +42,6 @@ class Shape:
     """What a seed decides once: the pool, the limits and the lengths of requests."""
 
     blocks: int
-    block_tokens: int
     concurrency: int
     token_budget: int
     longest: int
@@ -49,12 +49,10 @@ class Shape:
     @classmethod
     def drawn(cls, random: Random) -> Shape:
         """From hardly more blocks than the longest request to more than all need."""
-        block_tokens = random.choice((16, 16, 32))
         longest = random.choice((200, 500, 1000))
-        least = longest // block_tokens + 1
+        least = longest // BLOCK + 1
         return cls(
             blocks=random.randint(least, random.choice((2, 4, 10, 24)) * least),
-            block_tokens=block_tokens,
             concurrency=random.choice((4, 8, 16)),
             token_budget=random.choice((24, 64, 256, 1024)),
             longest=longest,
@@ -99,24 +97,28 @@ class Pair:
 
     ours: Scheduler
     theirs: Any
-    block_tokens: int
     evicted: list[int]
+    hasher: Any
     requests: dict[str, tuple[Request, Any]] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, shape: Shape) -> Pair:
+    def of(cls, shape: Shape, folder: Path) -> Pair:
         """Two engines of one shape; evictions of vLLM's pool are noted as they come."""
         ours = Scheduler.of(
             shape.blocks,
-            block_tokens=shape.block_tokens,
+            block_tokens=BLOCK,
             concurrency=shape.concurrency,
             token_budget=shape.token_budget,
         )
-        theirs = real_scheduler(
-            shape.blocks,
-            block_tokens=shape.block_tokens,
-            concurrency=shape.concurrency,
-            token_budget=shape.token_budget,
+        init_none_hash(sha256)
+        theirs = scheduler(
+            Serving(
+                usable=shape.blocks,
+                running=shape.concurrency,
+                budget=shape.token_budget,
+                max_len=shape.longest,
+            ),
+            folder,
         )
         evicted: list[int] = []
         pool = theirs.kv_cache_manager.block_pool
@@ -129,13 +131,21 @@ class Pair:
             return gone
 
         pool._maybe_evict_cached_block = noted
-        return cls(ours, theirs, shape.block_tokens, evicted)
+        return cls(ours, theirs, evicted, get_request_block_hasher(BLOCK, sha256))
 
-    def add(self, request: Request, hasher: Any) -> None:
+    def add(self, request: Request) -> None:
         """Queue a request in both."""
         prompt = request.tokens.token_identity(np.arange(request.prompt_tokens))
         name = str(request.id)
-        twin = real_request(name, prompt.tolist(), request.output_tokens, hasher)
+        twin = RealRequest(
+            request_id=name,
+            prompt_token_ids=prompt.tolist(),
+            sampling_params=SamplingParams(
+                max_tokens=request.output_tokens, ignore_eos=True
+            ),
+            pooling_params=None,
+            block_hasher=self.hasher,
+        )
         self.requests[name] = request, twin
         self.ours.add(request)
         self.theirs.add_request(twin)
@@ -150,7 +160,7 @@ class Pair:
             tally.forgotten += sum(ours.key[block] is not None for block in blocks)
             ours.evict_blocks(blocks)
             theirs.evict_blocks({block + 1 for block in blocks})
-        if self.ours.is_idle or random.random() < 0.01:
+        if self.ours.is_idle or random.random() < 0.001:
             done = ours.reset()
             assert done is theirs.reset_prefix_cache()
             tally.resets += done
@@ -172,9 +182,13 @@ class Pair:
             if row.known == start + count
         }
         ended = self.ours.complete(record)
-        self.theirs.update_from_output(
-            output, sampled_output(output.num_scheduled_tokens, tokens)
+        names = list(output.num_scheduled_tokens)
+        result = ModelRunnerOutput(
+            req_ids=names,
+            req_id_to_index={name: index for index, name in enumerate(names)},
+            sampled_token_ids=[[tokens[n]] if n in tokens else [] for n in names],
         )
+        self.theirs.update_from_output(output, result)
         for request in ended:
             del self.requests[str(request.id)]
         differences += [
@@ -266,9 +280,7 @@ def requests_of(shape: Shape, random: Random) -> Iterator[Request]:
             continue
         tokens = ConversationTokens(private_base(talk), prefix_base(prefix), prefix)
         for _ in range(random.choice((1, 1, 1, 2))):
-            yield Request.of(
-                number, prompt, output, tokens, block_tokens=shape.block_tokens
-            )
+            yield Request.of(number, prompt, output, tokens, block_tokens=BLOCK)
             number += 1
         said[talk] = prompt + output
 
@@ -279,16 +291,15 @@ def compare(seed: int, steps: int) -> tuple[list[str], Tally]:
     After a difference nothing that follows would mean anything.
     """
     random = Random(seed)
-    shape = Shape.drawn(random)
-    assert shape.longest <= MAX_MODEL_LEN
-    pair, tally = Pair.of(shape), Tally()
-    hasher = block_hasher(shape.block_tokens)
+    shape, tally = Shape.drawn(random), Tally()
+    with TemporaryDirectory() as folder:
+        pair = Pair.of(shape, Path(folder))
     source = requests_of(shape, random)
     pausing = False
     for step in range(steps):
         pausing = not pair.ours.is_idle and (pausing or random.random() < 0.002)
         while not pausing and len(pair.requests) < LIVE and random.random() < 0.7:
-            pair.add(next(source), hasher)
+            pair.add(next(source))
         pair.disturb(random, tally)
         differences = pair.step(tally)
         if differences:
