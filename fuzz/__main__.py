@@ -13,7 +13,8 @@ from time import process_time
 from fuzz import campaign
 from fuzz.bugs import catalogue, hunt
 from fuzz.driver import drive
-from fuzz.files import REGRESSIONS, Recorded
+from fuzz.exhaust import KNOWN, LONGEST, searches
+from fuzz.files import REGRESSIONS, Recorded, minimal
 from fuzz.machine import PlacementMachine
 from fuzz.situations import LEAST, STEPS, counting
 from fuzz.targets import TARGETS, Outcome, canary, run_machine
@@ -105,6 +106,23 @@ def replay(options: argparse.Namespace) -> bool:
     return failure is None
 
 
+def exhaust(options: argparse.Namespace) -> bool:
+    """All sequences of operations up to a length, on two minimal geometries."""
+    good = True
+    for name, found in searches(options.depth, options.jobs):
+        expected = KNOWN[name].up_to(options.depth)
+        say("\n".join([f"{name}:", *found.lines()]))
+        if found.failure is not None and found.recorded is not None:
+            say(f"{found.failure.clause}: {found.failure}")
+            path = REGRESSIONS / f"exhaust-{found.failure.clause}.jsonl"
+            minimal(found.recorded, found.failure.clause).write(path, found.failure)
+            say(str(path))
+        elif found.numbers() != expected:
+            say(f"other numbers than are known: {expected}")
+        good = good and found.numbers() == expected
+    return good
+
+
 def run_campaign(options: argparse.Namespace) -> bool:
     """All targets for a time, with a ledger."""
     failures = campaign.run(
@@ -141,6 +159,9 @@ def parser() -> argparse.ArgumentParser:
     command("bugs", bugs, bugs.__doc__).add_argument("--only", default="")
     rules = command("machine", machine, machine.__doc__)
     rules.add_argument("--examples", type=int, default=200)
+    all_of_them = command("exhaust", exhaust, exhaust.__doc__)
+    all_of_them.add_argument("--depth", type=int, default=LONGEST)
+    all_of_them.add_argument("--jobs", type=int, default=1)
     command("replay", replay, replay.__doc__).add_argument("file", type=Path)
     long = command("campaign", run_campaign, run_campaign.__doc__)
     long.add_argument("--minutes", type=float, default=10.0)
