@@ -12,7 +12,6 @@ import attrs
 import numpy as np
 
 from patton.commands import COLUMNS, Op
-from patton.generate.ragged import changes, lengths
 from patton.steps import Ints
 from patton.systems.bundles import BundleMap
 
