@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +41,8 @@ def is_count(value: object, most: float = float("inf")) -> bool:
     """Whether a parameter is a whole number from 1 to `most`."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     return whole and 1 <= value <= most  # type: ignore[operator]
+
+
+def is_one_of(value: object, names: Iterable[str]) -> bool:
+    """Whether a parameter is one of some names."""
+    return isinstance(value, str) and value in names

@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn, get_args
 
 import attrs
 
-from patton.arguments import PATH, expect, expect_fields, is_count
+from patton.arguments import PATH, expect, expect_fields, is_count, is_one_of
 from patton.errors import DeviceConfigError, ModelConfigError
 
 CopyColumn = Literal["same", "free"]
@@ -125,7 +125,7 @@ def _check_device(device: DeviceConfig) -> None:
         if getattr(device, name) > _MOST[name]:
             refuse(name, f"at most {_MOST[name]}")
     for name, kind in (("copy_column", CopyColumn), ("commit_way", CommitWay)):
-        if getattr(device, name) not in get_args(kind):
+        if not is_one_of(getattr(device, name), get_args(kind)):
             refuse(name, "one of " + ", ".join(get_args(kind)))
     if device.commit_way == "global-buffer" and device.copy_column != "free":
         # A commit keeps channel, bank and lane, but changes the burst column.

@@ -27,9 +27,11 @@ from patton.addresses import (
     value_address,
     value_element,
 )
-from patton.arguments import expect, is_count
+from patton.arguments import expect, is_count, is_one_of
 from patton.config import DeviceConfig, ModelConfig
 from patton.errors import ArgumentError, LayoutError
+
+MOST_COUNT = 2**62  # of anything, which an index of Python reaches
 
 Kind = Literal["key", "value", "slot"]
 
@@ -153,7 +155,7 @@ class Layout(BlockShapes):
 
     def address_of(self, kind: Kind, element: Element) -> Address:
         """Where one element lies; raises LayoutError if there is no such element."""
-        if kind not in get_args(Kind):
+        if not is_one_of(kind, get_args(Kind)):
             accepted = " or ".join(get_args(Kind))
             raise ArgumentError("address_of", "kind", kind, accepted)
         expect("address_of", "element", element, Element)
@@ -311,8 +313,10 @@ def _check_block_tokens(smallest: BlockShapes, block_tokens: int) -> None:
 
 
 def _check_count(shapes: BlockShapes, parameter: str, value: int | None) -> None:
-    if value is not None and not is_count(value):
-        raise _error(shapes, parameter, value, "a whole number from 1", 1)
+    whole = value is None or is_count(value)
+    if not whole or (isinstance(value, int) and value > MOST_COUNT):
+        accepted = f"a whole number from 1 to {MOST_COUNT}"
+        raise _error(shapes, parameter, value, accepted, 1)
 
 
 def _check_one_pair(

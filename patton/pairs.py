@@ -19,6 +19,7 @@ from typing import Literal
 
 import attrs
 
+from patton.arguments import is_one_of
 from patton.errors import ConfigError
 from patton.layout import Layout
 from patton.steps import Request
@@ -60,7 +61,7 @@ class PairPool:
     @classmethod
     def of(cls, layout: Layout, choice: Choice) -> PairPool:
         """All pairs of a layout, free."""
-        if choice not in CHOICES:
+        if not is_one_of(choice, CHOICES):
             raise ConfigError("pair pool", "choice", choice, " or ".join(CHOICES))
         count = layout.pairs
         set_of = [layout.value_set_of_pair(pair) for pair in range(count)]

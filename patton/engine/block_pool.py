@@ -22,8 +22,10 @@ from itertools import chain, islice
 
 import attrs
 
+from patton.arguments import is_count
 from patton.engine.placement_gate import Placement
 from patton.errors import BlockPoolError, ConfigError
+from patton.runtime import MOST_BLOCKS
 
 UNHASHED = None
 
@@ -55,8 +57,9 @@ class BlockPool:
         cls, blocks: int, *, first_id: int = 0, placement: Placement | None = None
     ) -> BlockPool:
         """A pool with all ids free, in ascending order. Raises ConfigError."""
-        if blocks < 1:
-            raise ConfigError("block pool", "blocks", blocks, "at least 1")
+        if not is_count(blocks, MOST_BLOCKS):
+            accepted = f"a whole number from 1 to {MOST_BLOCKS}"
+            raise ConfigError("block pool", "blocks", blocks, accepted)
         if first_id < 0:
             raise ConfigError("block pool", "first_id", first_id, "0 or more")
         end = first_id + blocks

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import attrs
 
+from patton.arguments import is_one_of
 from patton.errors import ConfigError
 
 Eviction = Literal["pairs", "queue", "lru"]
@@ -104,7 +105,7 @@ class PlacementGate:
         cls, placement: Placement, pool: Cache, pair_blocks: int, eviction: Eviction
     ) -> PlacementGate:
         """A gate before `placement`. Raises ConfigError."""
-        if eviction not in EVICTIONS:
+        if not is_one_of(eviction, EVICTIONS):
             accepted = " or ".join(EVICTIONS)
             raise ConfigError("engine", "eviction", eviction, accepted)
         if pair_blocks < 1:

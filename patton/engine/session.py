@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import attrs
 
-from patton.arguments import expect, expect_fields
+from patton.arguments import expect, expect_fields, is_one_of
 from patton.device import ReferenceDevice
 from patton.device.aim.costs import Target
 from patton.engine.accounting import ValueRuns, ValueWriteActivations
@@ -269,7 +269,7 @@ def _validate(settings: RunSettings) -> None:
         timeline_steps=int,
         schedule=Schedule,
     )
-    if settings.check not in CHECKS:
+    if not is_one_of(settings.check, CHECKS):
         raise ConfigError("run", "check", settings.check, " or ".join(CHECKS))
     if settings.costs is not None and settings.check == "lifecycle":
         accepted = "data or placement, where there are streams to time"

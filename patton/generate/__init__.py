@@ -9,7 +9,7 @@ from typing import get_args
 
 import attrs
 
-from patton.arguments import expect
+from patton.arguments import expect, is_one_of
 from patton.commands import CommandStream
 from patton.config import CommitWay
 from patton.errors import ArgumentError
@@ -72,7 +72,7 @@ def generate_step(
     """
     expect("generate_step", "placed", placed, PlacedStep)
     expect("generate_step", "schedule", schedule, Schedule)
-    if commit_way is not None and commit_way not in get_args(CommitWay):
+    if commit_way is not None and not is_one_of(commit_way, get_args(CommitWay)):
         accepted = " or ".join(get_args(CommitWay))
         raise ArgumentError("generate_step", "commit_way", commit_way, accepted)
     read_key, read_value = readback_streams(placed)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from patton.arguments import expect
 from patton.commands import CommandStream, Phase
 from patton.device import protocol, rules
 from patton.device.provenance.cells import check_read_back, check_writes, host_tags
@@ -92,6 +93,7 @@ class StreamValidator:
     @classmethod
     def of(cls, layout: Layout) -> StreamValidator:
         """A validator of a run on a device to which nothing was written yet."""
+        expect("StreamValidator.of", "layout", layout, Layout)
         return cls(layout, TagMemory(frame_of(layout)), Contents.of(layout))
 
     def check_step(
