@@ -67,6 +67,7 @@ class BlockMap:
     value_channels: int
     elements: Ints
     per_channel: int
+    keys_alike: bool = False
 
     @classmethod
     def of(cls, layout: Layout, value_layout: ValueLayout, scope: Scope) -> BlockMap:

@@ -27,6 +27,7 @@ class BundleMap:
     heads: HeadMap
     key_frame: Frame
     value_frame: Frame
+    keys_alike: bool = True
 
     @classmethod
     def of(cls, name: str, layout: Layout, token_bursts: int) -> BundleMap:

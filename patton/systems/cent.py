@@ -47,6 +47,7 @@ class CentMap:
     value_run: int
     value_channels: int
     elements: Ints
+    keys_alike: bool = True
 
     @classmethod
     def of(cls, layout: Layout) -> CentMap:

@@ -5,6 +5,8 @@ lacks, clears a register, opens the row if it is not open, multiplies, returns t
 result. Neighbouring channels that do the same are one multicast command; whatever their
 queries, their registers are cleared and read together. The rule is the same for all
 systems: rows in order, in a row queries in order, all query heads of each in turn.
+Channels that do the same rows for the same vectors stay together; one that has less to
+do in a row waits for the others.
 """
 
 from __future__ import annotations
@@ -74,7 +76,12 @@ def _sequence(work: Work) -> _Sequence:
     head = np.tile(np.arange(heads), len(starts)).repeat(sizes)
     channel, row = work.channel[unit], work.row[unit]
     first = changes(channel)
+    if work.alike:
+        first = changes(channel, row, work.pattern[unit], head)
     step = np.arange(len(unit)) - first[numbers(first, len(unit))]
+    if work.alike:
+        keys = np.stack([row, work.pattern[unit], head, step])
+        step = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
     opens = np.zeros(len(unit), np.bool_)
     opens[changes(channel, row)] = True
     order = np.lexsort((channel, step))

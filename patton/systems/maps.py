@@ -87,6 +87,10 @@ class KeyMap(Protocol):
     def value_frame(self) -> Frame:
         """How streams of Values cover a layer."""
 
+    @property
+    def keys_alike(self) -> bool:
+        """Whether the Keys of a request lie in the same rows of all of its channels."""
+
     def keys(self, held: Holdings, request: Ints, group: Ints) -> Spots:
         """Where the Keys of groups of requests lie, [groups, spread]."""
 
@@ -162,6 +166,7 @@ class HeadMap:
     value_channels: int
     elements: Ints
     local: AddressMap
+    keys_alike: bool = True
 
     @classmethod
     def of(cls, layout: Layout) -> HeadMap:

@@ -54,6 +54,7 @@ class NeupimsMap:
     value_run: int
     value_channels: int
     elements: Ints
+    keys_alike: bool = False
 
     @classmethod
     def of(cls, layout: Layout, span: int) -> NeupimsMap:

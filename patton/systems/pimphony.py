@@ -50,6 +50,7 @@ class ChunkMap:
     value_run: int
     value_channels: int
     elements: Ints
+    keys_alike: bool = True
 
     @classmethod
     def of(cls, layout: Layout) -> ChunkMap:

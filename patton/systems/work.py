@@ -39,6 +39,7 @@ class Work:
     They are in the order in which a channel works them off: row by row, so that each is
     opened once, in a row query by query. pattern: the vector, an entry of `loads`;
     origin: the component of bank 0. channels: of every unit, beginning at `channel`.
+    alike: whether channels do the same rows for the same vectors.
     """
 
     frame: Frame
@@ -50,6 +51,7 @@ class Work:
     count: Ints
     pattern: Ints
     origin: Ints
+    alike: bool = False
 
     @classmethod
     def of(
@@ -66,8 +68,18 @@ class Work:
         every = np.broadcast_arrays(*spots, count, pattern, origin)
         channel, row, burst, *others = (np.ravel(column) for column in every)
         order = np.lexsort((burst, others[1], row, channel))
-        columns = (column[order] for column in (channel, row, burst, *others))
-        return cls(frame, loads, channels, *columns)
+        count, pattern, origin = (column[order] for column in others)
+        return cls(
+            frame=frame,
+            loads=loads,
+            channels=channels,
+            channel=channel[order],
+            row=row[order],
+            burst=burst[order],
+            count=count,
+            pattern=pattern,
+            origin=origin,
+        )
 
     def missing_loads(self) -> tuple[Ints, Ints, Ints]:
         """Bursts that a single query head finds not loaded: unit, burst, count.
@@ -113,7 +125,7 @@ def score_work(layout_map: KeyMap, held: Holdings, reads: Reads) -> Work | None:
     spots = layout_map.keys(held, reads.request[query], group)
     spread = spots.shape[1]
     queries = len(reads.request)
-    return Work.of(
+    work = Work.of(
         frame,
         _query_loads(frame, spread * queries, width),
         1,
@@ -122,6 +134,7 @@ def score_work(layout_map: KeyMap, held: Holdings, reads: Reads) -> Work | None:
         pattern=query[:, None] + queries * np.arange(spread),
         origin=group[:, None] * tokens,
     )
+    return attrs.evolve(work, alike=layout_map.keys_alike)
 
 
 def _query_loads(frame: Frame, queries: int, width: int) -> Loads:
