@@ -71,10 +71,11 @@ class Adapter:
 
     def _grant(self, granted: Granted, spans: Iterable[tuple[str, int, int]]) -> None:
         admitted, grown = granted.admitted, granted.grown
-        for request, first, _ in spans:
+        moved = admitted.keys() | grown.keys()
+        for request, first in [(r, first) for r, first, _ in spans if r in moved]:
             if request in grown:
                 self._bind(request, grown[request])
-            elif request in admitted:
+            else:
                 self._admit(request, admitted[request], first)
 
     def _admit(self, request: str, table: Sequence[int], first: int) -> None:

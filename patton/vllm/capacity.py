@@ -25,7 +25,6 @@ from vllm.v1.kv_cache_interface import (
     SlidingWindowSpec,
 )
 from vllm.v1.kv_cache_spec_registry import KVCacheSpecRegistry
-from vllm.v1.request import Request
 
 from patton.vllm.lifecycle import Lifecycle
 
@@ -74,20 +73,27 @@ class _Gated(SingleTypeKVCacheManager):
         request_id: str,
         num_tokens: int,
         new_computed_blocks: Sequence[KVCacheBlock],
-        *arguments: Any,
+        total_computed_tokens: int,
+        num_local_computed_tokens: int,
+        num_tokens_main_model: int,
         apply_admission_cap: bool = False,
-        **options: Any,
+        prefill_end: int = 0,
     ) -> int:
         """Blocks to take, or more than there are if PIM has no room for them."""
-        if request_id in self.num_cached_block and self._holds(request_id, num_tokens):
+        if (
+            request_id in self.num_cached_block
+            and num_tokens <= len(self.req_to_blocks[request_id]) * self.block_size
+        ):
             return 0
         count: int = super().get_num_blocks_to_allocate(
             request_id,
             num_tokens,
             new_computed_blocks,
-            *arguments,
-            apply_admission_cap=apply_admission_cap,
-            **options,
+            total_computed_tokens,
+            num_local_computed_tokens,
+            num_tokens_main_model,
+            apply_admission_cap,
+            prefill_end,
         )
         if self.lifecycle is None or count > self.block_pool.get_num_free_blocks():
             return count
@@ -101,11 +107,6 @@ class _Gated(SingleTypeKVCacheManager):
         ):
             return count
         return int(self.block_pool.num_gpu_blocks) + 1
-
-    def _holds(self, request: str, tokens: int) -> bool:
-        """Whether the table of a request has room for so many tokens."""
-        room: int = len(self.req_to_blocks[request]) * self.block_size
-        return tokens <= room
 
     def _has_room(
         self,
@@ -143,7 +144,8 @@ class _Gated(SingleTypeKVCacheManager):
         self, request_id: str, num_tokens: int, num_tokens_main_model: int
     ) -> list[KVCacheBlock]:
         """Take fresh blocks."""
-        if self._holds(request_id, num_tokens) and not self._partial_hit_reqs:
+        room = len(self.req_to_blocks[request_id]) * self.block_size
+        if num_tokens <= room and not self._partial_hit_reqs:
             return []
         new: list[KVCacheBlock] = super().allocate_new_blocks(
             request_id, num_tokens, num_tokens_main_model
@@ -151,17 +153,6 @@ class _Gated(SingleTypeKVCacheManager):
         if self.lifecycle is not None:
             self.lifecycle.bind(request_id, _ids(new))
         return new
-
-    def cache_blocks(
-        self, request: Request, num_tokens: int, *arguments: Any, **options: Any
-    ) -> None:
-        """Cache what is full; whatever has been processed is verified by now."""
-        name = request.request_id
-        if num_tokens // self.block_size > self.num_cached_block.get(name, 0):
-            super().cache_blocks(request, num_tokens, *arguments, **options)
-        if self.lifecycle is not None:
-            processed = request.num_computed_tokens - request.num_in_flight_tokens
-            self.lifecycle.verify(name, processed)
 
     def _remove_blocks_in_range(
         self, request_id: str, first_block: int, last_block: int

@@ -24,7 +24,7 @@ from patton.vllm.adapter import Adapter
 from patton.vllm.geometry import layout_of, window_of
 from patton.vllm.lifecycle import Event, Lifecycle
 from patton.vllm.options import SOURCE, Options
-from patton.vllm.watch import NOTHING, Watch
+from patton.vllm.watch import NOTHING, Watch, on_verified
 from patton.vllm.worker import Worker
 
 if TYPE_CHECKING:
@@ -88,7 +88,9 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
         for manager in gated:
             manager.lifecycle = lifecycle
         self.adapter = Adapter(lifecycle, bool(gated))
-        if not gated:
+        if gated:
+            on_verified(kv_cache_manager, lifecycle.verify)
+        else:
             windowed = self.window is not None
             self._watch = Watch.of(kv_cache_manager, windowed=windowed)
 

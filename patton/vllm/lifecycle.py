@@ -172,14 +172,14 @@ class Lifecycle:
         whose tokens were dropped before they were computed must not be hit.
         """
         assert self.live is not None
+        known, state = self.live.pool.blocks, self.runtime.placements
         false: set[int] = set()
         for block in blocks:
-            hashed = self.live.pool.blocks[block].block_hash is not None
-            placement = self.runtime.placement(block)
-            if placement is None:
+            hashed = known[block].block_hash is not None
+            if state.granule[block] == UNBOUND:
                 if hashed and self.withdraws:
                     false.add(block)
-            elif not hashed and not placement.references:
+            elif not hashed and not state.references[block]:
                 self.runtime.evict(block)
         if false:
             self.live.pool.evict_blocks(false)

@@ -73,14 +73,14 @@ def granted(output: Any) -> Granted:
     Raises SchedulerOutputError for several cache groups.
     """
     running = output.scheduled_cached_reqs
-    admitted: dict[str, Sequence[int]] = {}
-    grown: dict[str, Sequence[int]] = {}
-    for request, tables in zip(running.req_ids, running.new_block_ids, strict=True):
-        if tables is not None:
-            whole = request in running.resumed_req_ids
-            (admitted if whole else grown)[request] = _only(tables)
-    for new in output.scheduled_new_reqs:
-        admitted[new.req_id] = _only(new.block_ids)
+    grown = {
+        request: _only(tables)
+        for request, tables in zip(running.req_ids, running.new_block_ids, strict=True)
+        if tables is not None
+    }
+    admitted = {new.req_id: _only(new.block_ids) for new in output.scheduled_new_reqs}
+    for request in running.resumed_req_ids:
+        admitted[request] = grown.pop(request)
     return Granted(admitted, grown)
 
 

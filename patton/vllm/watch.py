@@ -6,7 +6,7 @@ engine in the process is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import attrs
@@ -43,20 +43,19 @@ class Watch:
         """Watch from now on. windowed: whether requests give up blocks as they run."""
         watch = cls(manager, windowed)
         pool = manager.block_pool
-        take, cache = pool.get_new_blocks, manager.cache_blocks
+        take = pool.get_new_blocks
 
         def get_new_blocks(count: int) -> Any:
             blocks = take(count)
             watch._taken += [block.block_id for block in blocks]
             return blocks
 
-        def cache_blocks(request: Any, tokens: int) -> None:
-            cache(request, tokens)
-            watch._verified[request.request_id] = tokens
-
         pool.get_new_blocks = get_new_blocks
-        manager.cache_blocks = cache_blocks
+        on_verified(manager, watch._verify)
         return watch
+
+    def _verify(self, request: str, tokens: int) -> None:
+        self._verified[request] = tokens
 
     def unsaid(self) -> Unsaid:
         """What happened since this was asked last."""
@@ -72,3 +71,18 @@ class Watch:
             request: next((i for i, b in enumerate(table) if not b.is_null), len(table))
             for request, table in manager.req_to_blocks.items()
         }
+
+
+def on_verified(manager: Any, tell: Callable[[str, int], None]) -> None:
+    """Have it told how many tokens of a request are no drafts any more.
+
+    vLLM caches blocks when it schedules them, all but those of drafts: these it caches
+    by a call of its own, as soon as it knows which were accepted.
+    """
+    cache = manager.cache_blocks
+
+    def cache_blocks(request: Any, tokens: int) -> None:
+        cache(request, tokens)
+        tell(request.request_id, tokens)
+
+    manager.cache_blocks = cache_blocks
