@@ -100,6 +100,6 @@ BEST_SCHEDULES: Mapping[tuple[str, str], Schedule] = {
 }
 
 
-def best_schedule(device: str = "aim-gddr6", variant: str = "head") -> Schedule:
+def best_schedule(device: str, variant: str) -> Schedule:
     """What took least cycles on a device; `BEST` where nothing was measured."""
     return BEST_SCHEDULES.get((device, variant), BEST)

@@ -259,5 +259,54 @@ def test_a_load_beyond_its_pattern_is_a_defect() -> None:
         queries=queries,
         frame=frame(),
     )
-    with pytest.raises(AssertionError, match="beyond"):
+    with pytest.raises(AssertionError, match=r"^loads beyond patterns"):
+        query_payload(made, random_bits(0, 1, HEADS, PER_KV, 20))
+
+
+def test_key_bursts_beyond_the_head_are_zero() -> None:
+    """Of 20 elements in bursts of eight the fourth has none."""
+    entries = [entry(Op.WR, count=2, lanes=ALL_LANES, element=16, reference=1)]
+    tokens = Tokens(np.zeros(6, np.int64), np.arange(6))
+    made = stream(Phase.KEY_WRITE, entries, axes=KEY_AXES, tokens=tokens)
+    data = random_bits(6, 6, HEADS, 20)
+
+    assert np.array_equal(written_data(made, data), sent(write_payload(made, data)))
+
+
+def test_weights_just_after_the_visible_range_are_zero() -> None:
+    """Query 0 sees 3 to 20; what comes after its last burst is not query 1's first."""
+    loads = Loads(array(0), array(0, 1), array(0), array(4), array(0))
+    queries = Queries(request=array(0, 0), start=array(3, 0), end=array(21, 8))
+    entries = [entry(Op.WRGB, burst=0, count=4, reference=g) for g in range(PER_KV)]
+    made = stream(Phase.SV, entries, loads=loads, queries=queries)
+    weights = random_bits(7, 18 + 8, HEADS, PER_KV)
+    payload = weight_payload(made, weights)
+    found = sent(payload).reshape(PER_KV, 4, HEADS, LANES)
+
+    assert not found[:, 3].any()
+    assert found[:, 2, :, :5].all()
+    assert PER_KV * (3 + 1) + 1 == len(payload.table)
+
+
+def test_nothing_sent_is_elements_too() -> None:
+    payload = no_payload(key_stream())
+
+    assert np.uint16 == payload.table.dtype
+    assert np.int32 == payload.index.dtype
+
+
+def test_a_load_after_a_pattern_of_one_burst_is_a_defect() -> None:
+    loads = Loads(array(0), array(0, 1), array(2), array(1), array(0))
+    queries = Queries(array(0), array(0), array(8))
+    entries = [entry(Op.WRGB, burst=2, count=2)]
+    made = stream(Phase.QK, entries, loads=loads, queries=queries)
+    with pytest.raises(AssertionError, match=r"^loads beyond patterns"):
+        query_payload(made, random_bits(0, 1, HEADS, PER_KV, 20))
+
+
+def test_a_burst_in_the_middle_of_two_is_a_defect() -> None:
+    loads = Loads(array(0), array(0, 1), array(0), array(1), array(4))
+    queries = Queries(array(0), array(0), array(8))
+    made = stream(Phase.QK, [entry(Op.WRGB)], loads=loads, queries=queries)
+    with pytest.raises(AssertionError, match=r"^a burst begins in the middle of two"):
         query_payload(made, random_bits(0, 1, HEADS, PER_KV, 20))
