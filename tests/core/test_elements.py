@@ -120,3 +120,11 @@ def test_bytes_have_no_arithmetic(element: ElementType) -> None:
         decode(EVERY_PATTERN, element)
     with pytest.raises(ConfigError, match="BF16"):
         encode(np.zeros(1, np.float32), element)
+
+
+def test_numbers_of_more_precision_are_fp32_first() -> None:
+    """A double just above a tie of BF16, which FP32 does not tell from the tie."""
+    tie = np.array([1 + 2.0**-8, -1 - 2.0**-8])
+    found = encode(tie * (1 + 2.0**-40), ElementType.BF16)  # type: ignore[arg-type]
+
+    assert [1.0, -1.0] == decode(found, ElementType.BF16).tolist()
