@@ -23,10 +23,12 @@ from fuzz.files import Recorded, minimal
 from fuzz.machine import PlacementMachine
 from fuzz.maps import broken_by
 from fuzz.serving import serve, serve_after_others
+from fuzz.shortage import starved
 from fuzz.world import FailureError, World
 
 CANARY = "slots though they are switched off"
 SERVED_STEPS = 20
+STARVED_STEPS = 60
 
 
 @attrs.frozen
@@ -152,6 +154,12 @@ def alone(number: int, seconds: float) -> Outcome:
     """The same on a device that others have used."""
     search = partial(serve_after_others, steps=SERVED_STEPS)
     return _cases("alone", number, seconds, search)
+
+
+@target
+def shortage(number: int, seconds: float) -> Outcome:
+    """Runs in which memory is denied, at each request for it in turn."""
+    return _cases("shortage", number, seconds, partial(starved, steps=STARVED_STEPS))
 
 
 @target
