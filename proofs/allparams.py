@@ -25,6 +25,9 @@ from proofs.numbers import Named, Number, Term, Truth, Work
 _MEANINGS = {"MUL": mul, "DIV": truediv, "MOD": mod}
 
 
+_Cited = tuple[object, ...]  # a lemma's name and the solver's numbers of its terms
+
+
 class Addend(NamedTuple):
     """A summand; if it is a product, also the factors."""
 
@@ -75,7 +78,8 @@ class AllParameters(Work):
 
     def __init__(self) -> None:
         super().__init__()
-        self._facts: dict[tuple[object, ...], Named] = {}
+        self._facts: dict[_Cited, Named] = {}
+        self.instances: dict[_Cited, Named] = {}  # of lemmas; works may share them
         self._above: dict[int, list[Digits]] = {}
         self._searched: set[int] = set()  # terms in which numerals were looked for
 
@@ -84,13 +88,20 @@ class AllParameters(Work):
         """The instances of lemmas that were cited."""
         return list(self._facts.values())
 
+    def share(self, other: Work) -> None:
+        """Take instances of lemmas from another work, and leave new ones there."""
+        assert isinstance(other, AllParameters)
+        self.instances = other.instances
+
     def cite(self, lemma: Lemma, **terms: Term) -> None:
         """Let the solver know a lemma at the given terms."""
         key = (lemma.name, *(term.get_id() for term in terms.values()))
         if key in self._facts:
             return
-        # The fact keeps its terms alive, so that their numbers stay theirs.
-        self._facts[key] = Named(lemma.name, lemma.instance(**terms))
+        if key not in self.instances:
+            # An instance keeps its terms alive, so that their numbers stay theirs.
+            self.instances[key] = Named(lemma.name, lemma.instance(**terms))
+        self._facts[key] = self.instances[key]
         if any(z3.is_int_value(terms[name]) for name in lemma.operands):
             self._tell_numerals(self._facts[key].term)
 

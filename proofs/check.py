@@ -77,14 +77,9 @@ def check(theorem: Theorem, effort: Effort | None = None) -> Result:
     effort = effort or Effort()
     tally = _Tally()
     paths = obligations = 0
-    is_possible = not theorem.branches
     for paths, reading in enumerate(readings(theorem, AllGeometries), 1):
         obligations += len(reading.claims) + len(reading.owed) + len(reading.closed)
         _prove(tally, effort, f"{theorem.name}.{paths}", reading)
-        if reading.claims and not is_possible:
-            is_possible = ask(reading.contradiction.question).status == "refuted"
-    if not is_possible:
-        tally.fail("empty", "no path is possible")
     if tally.status != "proved":
         found = list(_counterexample(theorem))
         if found:
@@ -174,6 +169,8 @@ def _try_witness(tally: _Tally, theorem: Theorem) -> None:
             tally.fail("empty", "the solver finds nothing that keeps the premises")
     elif not finite.keeps_premises(theorem, case):
         tally.fail("empty", "the witness does not keep the premises")
+    elif not finite.claims_about(theorem, case):
+        tally.fail("empty", "nothing is claimed of the witness")
     elif finite.replay(theorem, case) is not None:
         tally.fail("refuted", "the witness does not keep the claims")
 

@@ -72,6 +72,12 @@ def keeps_premises(theorem: Theorem, case: Case) -> bool:
     return not space.broken
 
 
+def claims_about(theorem: Theorem, case: Case) -> int:
+    """How much the theorem claims of a case; nothing if its code goes another way."""
+    space = OneCase(case.layout() if case.layout else None, case.values)
+    return sum(1 for _ in theorem.claim(*theorem.given(space)))
+
+
 def _candidates(theorem: Theorem, bug: Bug | None) -> Iterable[Case]:
     if theorem.examples is not None:
         return theorem.examples()

@@ -155,6 +155,9 @@ class Work:
         """What else is known, whatever the theorem assumes."""
         return []
 
+    def share(self, other: Work) -> None:
+        """Make what is the same in another work of the theorem only once, if it can."""
+
     @property
     def obligations(self) -> list[Named]:
         """What the operators owe, each once."""

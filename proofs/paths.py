@@ -14,9 +14,12 @@ from typing import TypeVar
 import z3
 
 from proofs.numbers import Named, Term, Truth, Work, conjunction, negation
-from proofs.solver import RLIMIT
 
 W = TypeVar("W", bound=Work)
+
+# That a way is closed a solver finds in few steps, if at all; that it is open can take
+# very many. A way that only seems to be open costs another path, and no more.
+_FEW_STEPS = 500_000
 
 THIS_WAY = "this way"  # the name of premises that a path adds
 
@@ -32,8 +35,11 @@ def all_paths(
     that where code could branch and did not, there was no other way.
     """
     ahead: list[list[_Turn]] = [[]]
+    first: W | None = None
     while ahead:
         work = make_work()
+        first = first or work
+        work.share(first)
         turns = _Turns(work, ahead.pop())
         work.turn = turns.take
         run(work)
@@ -53,7 +59,7 @@ class _Turns:
         self._chosen: list[Term] = []
         self._told: set[int] = set()
         self._solver = z3.Solver()
-        self._solver.set("rlimit", RLIMIT)
+        self._solver.set("rlimit", _FEW_STEPS)
 
     def take(self, condition: Truth) -> bool:
         """Which way to go; it becomes a premise."""
@@ -61,17 +67,17 @@ class _Turns:
         step = len(self._taken)
         if step < len(self._given):
             turn, is_choice = self._given[step]
-        elif self._is_closed(condition):
-            turn, is_choice = False, False
+        elif self._is_closed(other):
+            turn, is_choice = True, False
         else:
-            turn, is_choice = True, not self._is_closed(other)
+            is_choice = turn = not self._is_closed(condition)
             if is_choice:
                 self.others.append([*self._taken, (False, True)])
         self._taken.append((turn, is_choice))
         way = condition if turn else other
         if is_choice:
             self._chosen.append(way.term)
-        else:
+        elif step >= len(self._given):  # else the run before has said so
             only = z3.Implies(conjunction(self._chosen), way.term)
             self.closed.append(Named("no other way", only))
         self._work.assume(THIS_WAY, way)

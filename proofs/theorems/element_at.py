@@ -112,7 +112,7 @@ THEOREMS = (
         kind="all geometries, every path",
         given=given_address,
         claim=claim_address,
-        witness=Case(odd, {"channel": 0, "bank": 3, "row": 77, "burst": 5, "lane": 2}),
+        witness=Case(odd, {"channel": 0, "bank": 3, "row": 0, "burst": 4, "lane": 2}),
         planted=(
             Swap(
                 "layout.Layout.element_at",

@@ -172,6 +172,22 @@ def changed(**fields: Any) -> Theorem:
     return attrs.evolve(KEY_COMES_BACK, **fields)
 
 
+def test_a_theorem_that_claims_nothing_is_empty() -> None:
+    """A witness of which nothing is claimed is none."""
+    result = check(changed(claim=lambda *_: iter(()), planted=()))
+
+    assert "empty" == result.status
+    assert ("nothing is claimed of the witness",) == result.details
+
+
+def test_every_witness_is_claimed_something_of() -> None:
+    """Also where code branches: its way is one on which there are claims."""
+    for theorem in THEOREMS:
+        if theorem.witness is not None:
+            assert finite.keeps_premises(theorem, theorem.witness), theorem.name
+            assert 0 < finite.claims_about(theorem, theorem.witness), theorem.name
+
+
 def test_a_bug_that_is_none_goes_unnoticed() -> None:
     """A theorem whose planted bug changes nothing is not called proved."""
     harmless = Swap("addresses.key_address", "token // m.banks", "0 + token // m.banks")
