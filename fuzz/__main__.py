@@ -8,21 +8,20 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from time import process_time
 
-from fuzz import campaign
-from fuzz.bugs import catalogue, hunt
-from fuzz.driver import drive
+from fuzz import campaign, moments
+from fuzz.bugs import catalogue
 from fuzz.exhaust import KNOWN, LONGEST, searches
 from fuzz.files import REGRESSIONS, Recorded, minimal
-from fuzz.machine import PlacementMachine
-from fuzz.situations import LEAST, STEPS, counting
-from fuzz.targets import TARGETS, Outcome, canary, run_machine
+from fuzz.situations import LEAST, STEPS
+from fuzz.targets import TARGETS, canary
+from fuzz.tiers import Ran, Rules, drive_all, hunted, machined, over, shares
 
 STEP = (
     "a step is one call of the runtime that it carries out: a block's event, a "
     "publication, or a whole engine step with all of its writes and reads"
 )
+LEAST_ACCEPTED = 0.5  # of what the machine draws
 
 
 def say(text: str) -> None:
@@ -45,58 +44,69 @@ def smoke(options: argparse.Namespace) -> bool:
 
 def volume(options: argparse.Namespace) -> bool:
     """Many steps of the fast driver."""
-    done = drive(options.seed, options.steps, options.level)
+    done = drive_all(options.seed, options.steps, options.jobs, options.level)
     say(f"{STEP}; level {options.level}, seed {options.seed}")
-    say(", ".join(f"{name} {value}" for name, value in done.facts().items()))
-    if done.failed is not None and done.failure is not None:
-        recorded = Recorded.of(done.failed.world)
-        outcome = Outcome(
-            "volume", options.seed, done.steps, done.seconds, done.failure, recorded
-        )
-        say(f"{done.failure.clause}: {done.failure}\n{outcome.save(REGRESSIONS)}")
-    return done.failure is None
+    return told(done)
+
+
+def told(done: Ran) -> bool:
+    """Say how a run went, and keep its failures; whether there are none."""
+    say(f"{done}")
+    for outcome in done.failures:
+        assert outcome.failure is not None
+        say(f"{outcome.failure.clause}: {outcome.failure}")
+        say(f"{outcome.save(REGRESSIONS)}")
+    return not done.failures
 
 
 def situations(options: argparse.Namespace) -> bool:
     """How often each situation occurs in a run of the fast driver."""
-    watcher = counting()
-    done = drive(options.seed, options.steps, watcher=watcher)
-    for name, times in sorted(watcher.counts.items(), key=lambda item: item[1]):
-        say(f"{times:8}  {name}")
-    missed = [name for name, times in watcher.counts.items() if times < options.least]
-    say(f"{len(watcher.counts)} situations in {done.steps} steps, seed {options.seed}")
-    say(f"fewer than {options.least} times: {', '.join(missed) or 'none'}")
-    return not missed and done.failure is None
+    done = drive_all(options.seed, options.steps, options.jobs, counted=True)
+    for name, times in sorted(done.counts.items(), key=lambda item: item[1]):
+        mark = "" if times >= options.least else "  TOO FEW"
+        say(f"{times:8} of {options.least:4}  {name}{mark}")
+    known, least = moments.KNOWN, options.least
+    missed = [name for name in known if done.counts[name] < least]
+    say(f"{len(known)} situations, seed {options.seed}, at least {least} times each")
+    say(f"fewer: {', '.join(missed) or 'none'}")
+    return told(done) and not missed
 
 
 def bugs(options: argparse.Namespace) -> bool:
     """Every seeded bug: caught by its clause, or not at all where it is none."""
-    wrong = 0
-    for planted in catalogue().values():
-        if options.only in planted.name:
-            found = hunt(planted)
-            good = found.caught == (planted.clause is not None)
-            wrong += not good
-            verdict = "caught" if found.caught else "survived"
-            mark = "" if good else "  WRONG"
-            clause = planted.clause or "-"
-            say(f"{clause:13} {found.steps:6} {verdict:8} {planted.name}{mark}")
-    say(f"{len(catalogue())} bugs, {wrong} wrong")
-    return wrong == 0
+    names = [name for name in catalogue() if options.only in name]
+    # What takes long is begun first, so that no process waits for another.
+    names.sort(key=lambda name: (not catalogue()[name].slow, -catalogue()[name].budget))
+    verdicts = over(options.jobs, hunted, names)
+    for verdict in sorted(verdicts, key=lambda v: (v.clause or "", v.name)):
+        say(f"{verdict}")
+    wrong = sum(not verdict.good for verdict in verdicts)
+    say(f"{len(verdicts)} bugs, {wrong} wrong")
+    if options.only:
+        return wrong == 0
+    found = canary(options.seed, 60.0).failure
+    say(f"canary {'found' if found else 'NOT FOUND'}: {found}")
+    return wrong == 0 and found is not None
 
 
 def machine(options: argparse.Namespace) -> bool:
     """The stateful machine, with its speed and what it accepts."""
-    begun = process_time()
-    failure = run_machine(options.seed, options.examples)
-    spent = process_time() - begun
-    tried, done = PlacementMachine.tried, PlacementMachine.done
-    for name in sorted(tried):
-        say(f"{done[name]:8} of {tried[name]:8}  {name}")
-    rate, share = done.total() / spent, done.total() / tried.total()
-    say(f"{done.total()} operations carried out, {share:.0%} of those drawn")
-    say(f"{rate:.0f} a second of one core, seed {options.seed}; {failure or 'good'}")
-    return failure is None
+    pieces = [
+        (options.seed + 1_000_003 * job, share)
+        for job, share in enumerate(shares(options.examples, options.jobs))
+    ]
+    ran = Rules.together(over(options.jobs, machined, pieces))
+    for name in sorted(ran.tried):
+        say(f"{ran.done[name]:8} of {ran.tried[name]:8}  {name}")
+    rate, share = (
+        ran.done.total() / ran.seconds,
+        ran.done.total() / ran.tried.total(),
+    )
+    say(f"{ran.done.total()} operations carried out, {share:.0%} of those drawn")
+    say(f"{rate:.0f} a second of one core, seed {options.seed}")
+    for failure in ran.failures:
+        say(f"{failure.clause}: {failure}")
+    return not ran.failures and share >= LEAST_ACCEPTED
 
 
 def replay(options: argparse.Namespace) -> bool:
@@ -147,25 +157,29 @@ def parser() -> argparse.ArgumentParser:
         added.add_argument("--seed", type=int, default=1)
         return added
 
+    def parallel(name: str, run: object, text: str | None) -> argparse.ArgumentParser:
+        added = command(name, run, text)
+        added.add_argument("--jobs", type=int, default=1, help="processes")
+        return added
+
     command("smoke", smoke, smoke.__doc__).add_argument(
         "--seconds", type=float, default=3.0
     )
-    many = command("volume", volume, volume.__doc__)
+    many = parallel("volume", volume, volume.__doc__)
     many.add_argument("--steps", type=int, default=10**6)
     many.add_argument("--level", choices=("touched", "everything"), default="touched")
-    met = command("situations", situations, situations.__doc__)
+    met = parallel("situations", situations, situations.__doc__)
     met.add_argument("--steps", type=int, default=STEPS)
     met.add_argument("--least", type=int, default=LEAST)
-    command("bugs", bugs, bugs.__doc__).add_argument("--only", default="")
-    rules = command("machine", machine, machine.__doc__)
+    parallel("bugs", bugs, bugs.__doc__).add_argument("--only", default="")
+    rules = parallel("machine", machine, machine.__doc__)
     rules.add_argument("--examples", type=int, default=200)
     all_of_them = command("exhaust", exhaust, exhaust.__doc__)
     all_of_them.add_argument("--depth", type=int, default=LONGEST)
     all_of_them.add_argument("--jobs", type=int, default=1)
     command("replay", replay, replay.__doc__).add_argument("file", type=Path)
-    long = command("campaign", run_campaign, run_campaign.__doc__)
+    long = parallel("campaign", run_campaign, run_campaign.__doc__)
     long.add_argument("--minutes", type=float, default=10.0)
-    long.add_argument("--jobs", type=int, default=1)
     long.add_argument("--cluster", help="address of a Dask scheduler")
     long.add_argument("--ledger", type=Path, default=campaign.LEDGER)
     long.add_argument("--target", action="append", choices=[*TARGETS])

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from fuzz import __main__ as command_line
 from fuzz import bytes_target, campaign
 from fuzz.__main__ import main
-from fuzz.bugs import catalogue
+from fuzz.bugs import NOTHING, catalogue
 from fuzz.targets import TARGETS, touched
 
 
@@ -45,13 +46,50 @@ def test_a_failure_of_a_target_is_kept(tmp_path: Path) -> None:
     assert touched(0, 0.1).save(tmp_path) is None
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize("command", ["volume", "situations"])
 def test_a_command_says_what_it_did(
-    command: str, capsys: pytest.CaptureFixture[str]
+    command: str, jobs: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     least = ["--least", "0"] if command == "situations" else []
-    assert main([command, "--steps", "300", "--seed", "3", *least]) == 0
-    assert "seed 3" in capsys.readouterr().out
+    options = ["--steps", "300", "--seed", "3", "--jobs", jobs]
+    assert main([command, *options, *least]) == 0
+    told = capsys.readouterr().out
+    assert "seed 3" in told
+    assert "0 failures" in told
+
+
+def test_situations_that_are_too_few_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["situations", "--steps", "300"]) == 1
+    assert "TOO FEW" in capsys.readouterr().out
+
+
+def test_bugs_are_hunted_in_several_processes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One that changes nothing survives, another is caught."""
+    for only in (NOTHING, "QK forgets"):
+        assert main(["bugs", "--only", only, "--jobs", "2"]) == 0
+    told = capsys.readouterr().out
+    assert "survived nothing at all" in told
+    assert "caught   QK forgets" in told
+
+
+def test_the_machine_runs_in_several_processes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["machine", "--examples", "4", "--jobs", "2"]) == 0
+    assert "of those drawn" in capsys.readouterr().out
+
+
+def test_a_failure_of_the_driver_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_line, "REGRESSIONS", tmp_path)
+    with catalogue()["the Commit Zone is passed by"].planted():
+        assert main(["volume", "--steps", "2000"]) == 1
+    (path,) = tmp_path.glob("*.jsonl")
+    assert main(["replay", str(path)]) == 0
 
 
 def test_readers_read_the_good_files(tmp_path: Path) -> None:
