@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import attrs
@@ -224,3 +225,26 @@ def test_unknown_model(name: str) -> None:
 
     assert name == caught.value.value
     assert all(preset in str(caught.value) for preset in MODEL_PRESETS)
+
+
+def test_scaled_capacity_is_never_rounded_up() -> None:
+    """Just below five rows are four, on a device whose row is no power of two."""
+    device = attrs.evolve(aim_gddr6(), channels=3)
+    row_bytes = 3 * device.banks * device.row_bytes
+    five_rows = 5 * row_bytes / 2**30
+
+    assert 5 == device.scaled(five_rows).rows
+    assert 4 == device.scaled(math.nextafter(five_rows, 0)).rows
+
+
+def test_scaled_capacity_has_a_least_and_a_most() -> None:
+    device = aim_gddr6()
+    row_gib = device.channels * device.banks * device.row_bytes / 2**30
+    least, most = row_gib, row_gib * (2**32 - 1)
+
+    assert 1 == device.scaled(least).rows
+    assert 2**32 - 1 == device.scaled(most).rows
+    with pytest.raises(DeviceConfigError) as raised:
+        device.scaled(0)
+    accepted = "0.000976562 (one row per bank) to 4.1943e+06 GiB"
+    assert accepted == raised.value.accepted

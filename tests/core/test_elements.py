@@ -128,3 +128,18 @@ def test_numbers_of_more_precision_are_fp32_first() -> None:
     found = encode(tie * (1 + 2.0**-40), ElementType.BF16)  # type: ignore[arg-type]
 
     assert [1.0, -1.0] == decode(found, ElementType.BF16).tolist()
+
+
+@pytest.mark.parametrize("element", [ElementType.BF16, ElementType.FP16])
+def test_rounding_asks_nothing_of_the_user_s_settings(element: ElementType) -> None:
+    """Overflow, underflow and signalling NaNs are no errors, whatever NumPy is told."""
+    signal = np.array([0x7F800001, 0xFF800001], np.uint32).view(np.float32)
+    values = np.array([1e38, -1e38, 1e-7, -1e-40, 0], np.float32)
+    with np.errstate(all="raise"):
+        found = encode(values, element)
+        nans = encode(signal, element)
+        again = decode(nans, element)
+
+    assert np.float32 == again.dtype
+    assert np.isnan(again).all()
+    assert found.tolist() == encode(values, element).tolist()
