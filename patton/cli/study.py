@@ -70,6 +70,10 @@ def study() -> None:
 )
 @click.option("--models", metavar="NAME,NAME...", help=f"[default: {','.join(MODELS)}]")
 @click.option("--steps", type=COUNT, metavar="N", help="Engine steps of each run.")
+@click.option(
+    "--block-steps", type=COUNT, metavar="N",
+    help="Steps of runs without streams.",
+)  # fmt: skip
 @click.option("--every", type=COUNT, metavar="N", help="Time one step of so many.")
 @click.option(
     "--variant", type=click.Choice(VARIANTS), default="pin", show_default=True,

@@ -95,8 +95,8 @@ def command_of(name: str, settings: dict[str, Any]) -> str:
     """The command line that measures an experiment again."""
     source = settings["source"]
     workload = f"--workload {source['name']} " if source["digest"] else ""
-    options = {key: settings[key] for key in ("preset", "steps", "every")}
-    options |= {key: settings[key] for key in ("variant", "host")}
+    names = ("preset", "steps", "block_steps", "every", "variant", "host")
+    options = {name.replace("_", "-"): settings[name] for name in names}
     options["models"] = ",".join(settings["models"])
     words = " ".join(f"--{key} {value}" for key, value in options.items())
     return f"patton study {name} {workload}{words}"

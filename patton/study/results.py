@@ -66,7 +66,7 @@ class Results:
             "settings": self.settings,
             "figures": [attrs.asdict(figure) for figure in self.figures],
         }
-        write_whole(path, json.dumps(content, indent=1) + "\n")
+        write_whole(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
         return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -29,9 +30,11 @@ LONG: Final = 8192  # tokens of context elsewhere
 class Settings:
     """What all experiments of a study have in common.
 
-    steps: of the engine, in each run; every: one of so many is timed; pools: open
+    steps: of the engine, in each run; every: one of so many is timed; block_steps: of
+    runs in which only blocks live, which need more until a device is full; pools: open
     conversations of the capacity study, pressure: those at which its policies are
-    compared; variant, host: of the simulator.
+    compared; contexts, batches, pair_sizes: of the scaling study; variant, host: of the
+    simulator.
     """
 
     preset: str
@@ -39,8 +42,12 @@ class Settings:
     models: tuple[str, ...] = MODELS
     steps: int = 10_000
     every: int = 100
+    block_steps: int = 10_000
     pools: tuple[int, ...] = (40, 48, 56, 60, 64, 68, 72, 80, 96)
     pressure: int = 64
+    contexts: tuple[int, ...] = tuple(1024 << i for i in range(8))
+    batches: tuple[int, ...] = tuple(1 << i for i in range(9))
+    pair_sizes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     variant: str = "pin"
     host: str = "port-per-channel"
 
@@ -53,6 +60,8 @@ class Settings:
             raise ConfigError("study", "models", "none", "one of " + ", ".join(LOADS))
         if not 1 <= self.every <= self.steps:
             raise ConfigError("study", "every", self.every, f"1 to {self.steps}")
+        if self.block_steps < 1:
+            raise ConfigError("study", "block_steps", self.block_steps, "at least 1")
 
     def serve(self, model: str, system: str, context: int, **options: Any) -> ServeTask:
         """The run of a system under the paper's load.
@@ -83,7 +92,7 @@ class Settings:
         task = LifecycleTask(
             model=model,
             source=self.source,
-            steps=self.steps,
+            steps=self.block_steps,
             concurrency=concurrency,
             pool=pool,
             max_context=min(context, model_preset(model).max_context),
@@ -94,11 +103,18 @@ class Settings:
         """What is written beside the figures."""
         found = attrs.asdict(self)
         found["source"] = {"name": self.source.label, "digest": self.source.digest}
-        return found | {"models": list(self.models), "pools": list(self.pools)}
+        as_read: dict[str, Any] = json.loads(json.dumps(found))
+        return as_read
 
 
 PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "quick": {"steps": 2_000, "every": 50, "pools": (40, 56, 64, 80)},
+    "quick": {
+        "steps": 3_000,
+        "every": 150,
+        "block_steps": 6_000,
+        "pools": (40, 56, 64, 80),
+        "pair_sizes": (1, 4, 16, 64),
+    },
     "full": {"steps": 10_000, "every": 100},
 }
 

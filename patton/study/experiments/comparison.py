@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 from patton.study.experiments.experiment import Experiment, Results
 from patton.study.measured import COSTS, PARTS, PREFILL, UNITS, Cost, Measured
@@ -73,7 +74,9 @@ def _parts(task: ServeTask, run: Measured) -> list[Figure]:
         unit = UNITS[cost]
         rows = {f"{cost} of {part}": run.part(cost, part) for part in (*PARTS, PREFILL)}
         rows[f"{cost}, all"] = run.total(cost)
-        rows[f"{cost}, all, standard error"] = run.standard_error(cost, *PARTS)
+        error = run.standard_error(cost, *PARTS)
+        if isfinite(error):
+            rows[f"{cost}, all, standard error"] = error
         slow = run.prefill(cost, "seconds_slow")
         rows[f"{cost} of {PREFILL} at 50 % of peak"] = slow
         found += [

@@ -16,10 +16,7 @@ from patton.study.tasks import Result, Task
 NAME: Final = "scaling"
 MODEL: Final = "llama3-8b"
 SCHEDULES: Final[tuple[ScheduleName, ...]] = ("paper", "best")
-CONTEXTS: Final = tuple(1024 << i for i in range(8))
-BATCHES: Final = tuple(1 << i for i in range(9))
 BATCH_CONTEXT: Final = 1024
-PAIRS: Final = (1, 2, 4, 8, 16, 32, 64)
 MODULES: Final = (1, 2, 4, 8)
 MODULE_BATCH: Final = (2048,) * 32
 DEVICES: Final = ("aim-gddr6", "hbm2", "lpddr5", "ddr4", "ddr5")
@@ -40,10 +37,10 @@ def _series(settings: Settings) -> dict[tuple[str, int, ScheduleName], DecodeTas
     """Timed steps by what is scaled, how far, and the schedule."""
     found = {}
     for schedule in SCHEDULES:
-        for tokens in CONTEXTS:
+        for tokens in settings.contexts:
             task = _decode(settings, (tokens - 1,), schedule, 1)
             found["context", tokens, schedule] = task
-        for batch in BATCHES:
+        for batch in settings.batches:
             task = _decode(settings, (BATCH_CONTEXT - 1,) * batch, schedule, 1)
             found["requests", batch, schedule] = task
         for modules in MODULES:
@@ -64,7 +61,7 @@ def _device(name: str) -> DecodeTask:
 
 def tasks(settings: Settings) -> list[Task]:
     """Everything that is scaled."""
-    pairs: list[Task] = [_pair(settings, blocks) for blocks in PAIRS]
+    pairs: list[Task] = [_pair(settings, blocks) for blocks in settings.pair_sizes]
     devices = [_device(name) for name in DEVICES]
     return [*pairs, *_series(settings).values(), *devices]
 
@@ -76,7 +73,7 @@ def figures(settings: Settings, results: Results) -> list[Figure]:
         cycles = sum(results[task]["cycles"].values())
         quantity = f"{CYCLES}, {count} {what}"
         found.append(Figure(NAME, MODEL, schedule, quantity, cycles, "cycles/layer"))
-    for blocks in PAIRS:
+    for blocks in settings.pair_sizes:
         result = results[_pair(settings, blocks)]
         rows = (
             ("effective capacity", result["effective_capacity"], "fraction"),

@@ -1,0 +1,162 @@
+"""Every experiment on a few steps of the embedded workload, from tasks to pictures.
+
+What the figures mean is checked where two ways to them exist; how large they are on
+real conversations is for the study itself to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra `study` is not installed")
+
+from patton.study.experiments import EXPERIMENTS, capacity, commit_zone, comparison
+from patton.study.experiments.experiment import Experiment
+from patton.study.measured import PARTS, PREFILL, Measured
+from patton.study.results import ALL_MODELS, Figure
+from patton.study.settings import LONG, SHORT, Settings
+from patton.study.study import run_study
+from patton.study.tasks import Result, Source, Task
+from patton.study.work import Store, Workers, do
+from patton.systems import SYSTEMS
+
+MODEL = "opt-6.7b"
+SETTINGS = Settings(
+    "quick",
+    Source(seed=1),
+    models=(MODEL,),
+    steps=24,
+    every=8,
+    block_steps=24,
+    pools=(4, 8),
+    pressure=8,
+    contexts=(1024,),
+    batches=(1, 2),
+    pair_sizes=(4, 16),
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store.in_folder(tmp_path_factory.mktemp("study") / "tasks")
+
+
+@pytest.fixture(scope="module")
+def figures(store: Store) -> dict[tuple[str, str, str, str], Figure]:
+    """All figures of all experiments, by what they are about."""
+    found = run_study((), SETTINGS, store.folder.parent, Workers()).figures
+    named = {(f.study, f.model, f.system, f.quantity): f for f in found}
+    assert len(named) == len(found)
+    return named
+
+
+@pytest.fixture(scope="module")
+def results(
+    store: Store, figures: Mapping[tuple[str, str, str, str], Figure]
+) -> Mapping[Task, Result]:
+    """Results of all tasks, which `figures` has left in the store."""
+    assert figures
+    tasks = [task for item in EXPERIMENTS.values() for task in item.tasks(SETTINGS)]
+
+    class Nobody(Workers):
+        def results(self, tasks: object) -> object:  # type: ignore[override]
+            assert tasks == []
+            return iter(())
+
+    return do(tasks, store, Nobody())
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda item: item.name)
+def test_an_experiment_has_figures_pictures_and_words(
+    experiment: Experiment, figures: Mapping[tuple[str, str, str, str], Figure]
+) -> None:
+    """Finite numbers with units; explanations of quantities that there are."""
+    own = [figure for figure in figures.values() if figure.study == experiment.name]
+
+    assert own
+    assert all(abs(figure.value) < 1e15 and figure.unit for figure in own)
+    assert all(plot.svg.startswith("<?xml") for plot in experiment.plots(own))
+    assert experiment.about
+    compared = {figure.quantity for figure in own if figure.paper is not None}
+    assert experiment.explanations.keys() <= compared
+
+
+def test_every_system_is_compared_with_both_policies(
+    figures: Mapping[tuple[str, str, str, str], Figure],
+) -> None:
+    """A ratio of latency and energy to each, by model and over all."""
+    for name in SYSTEMS:
+        if name.startswith("patton"):
+            continue
+        for ours in comparison.OURS:
+            for ratio in comparison.RATIOS.values():
+                for model in (MODEL, ALL_MODELS):
+                    key = (comparison.NAME, model, ours, f"{ratio} over {name}")
+                    assert figures[key].value > 0
+
+
+def test_a_ratio_is_that_of_its_parts(
+    figures: Mapping[tuple[str, str, str, str], Figure],
+) -> None:
+    """Latency of AttAcc, part by part, divided by PATTON's at the same context."""
+
+    def total(system: str) -> float:
+        name = f"{system}, context {SHORT}"
+        return sum(
+            figures[comparison.NAME, MODEL, name, f"latency of {part}"].value
+            for part in (*PARTS, PREFILL)
+        )
+
+    ratio = figures[comparison.NAME, MODEL, "patton", "speed-up over attacc"].value
+    assert total("attacc") / total("patton") == pytest.approx(ratio)
+
+
+def test_systems_without_a_cache_hit_nothing_and_prefill_more(
+    results: Mapping[Task, Result],
+) -> None:
+    """What AttAcc computes and PATTON finds is due to the runtime."""
+    owned, cached = (
+        results[SETTINGS.serve(MODEL, name, SHORT)] for name in ("attacc", "patton")
+    )
+
+    assert 0 == owned["hit_rate"] <= cached["hit_rate"]
+    assert cached["prefill"]["tokens"] == cached["prefill"]["required_tokens"]
+    assert owned["prefill"]["tokens"] >= owned["prefill"]["required_tokens"]
+    assert 0.0 == Measured(cached).prefill("latency")
+
+
+def test_the_commit_zone_changes_writes_and_partial_blocks_only(
+    results: Mapping[Task, Result],
+) -> None:
+    """The same steps are timed with and without it; Keys and QK cost the same."""
+    staged, direct = (
+        Measured(results[SETTINGS.serve(MODEL, name, LONG)])
+        for name in (commit_zone.PATTON, commit_zone.WITHOUT)
+    )
+
+    assert staged.result["timed"] == direct.result["timed"]
+    for part in ("Key write", "QK"):
+        assert staged.part("latency", part) == pytest.approx(
+            direct.part("latency", part)
+        )
+    assert "commit" not in direct.result["cycles"]
+
+
+def test_parts_add_up(results: Mapping[Task, Result]) -> None:
+    """The whole is the sum of the parts and of prefill, in time and energy."""
+    run = Measured(results[SETTINGS.serve(MODEL, "attacc", SHORT)])
+    for cost in ("latency", "energy"):
+        parts = sum(run.part(cost, part) for part in (*PARTS, PREFILL))
+        assert run.total(cost) == pytest.approx(parts)
+        assert run.standard_error(cost, *PARTS) >= 0
+
+
+def test_policies_share_the_reference(
+    figures: Mapping[tuple[str, str, str, str], Figure],
+) -> None:
+    """A policy without pressure has an effective capacity of 100 %."""
+    for name in capacity.POLICIES:
+        key = (capacity.NAME, capacity.MODEL, name, capacity.EFFECTIVE)
+        assert 1.0 == figures[key].value
