@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import count
 
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 from attrs import astuple
 
-from patton.errors import InconsistencyError
+from patton.errors import InconsistencyError, SnapshotError
 from patton.placements import Placements
+from patton.requests import NEVER
 from patton.runtime import Runtime
 from patton.steps import Step
 from tests.core.llama import llama, start
@@ -172,3 +174,114 @@ def test_a_slot_lies_in_the_stripe_of_its_block() -> None:
         runtime.check()
 
     assert ("stripe of the slot of block 0", 1, 0) == astuple(raised.value)
+
+
+# --- snapshots ------------------------------------------------------------------------
+
+
+def with_owed() -> Runtime:
+    """Request 2 shares block 0 before it is full: the step that fills it is to come."""
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0], 4)
+    runtime.share(2, 0)
+    return runtime
+
+
+def due_of(*row: object) -> tuple[str, object]:
+    return "due", [list(row)]
+
+
+def never_released(time: int) -> tuple[str, object]:
+    return "last_release", {str(pair): time for pair in range(14)}
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "value", "problem"),
+    [
+        (busy, "step", -1, "counters in order: False"),
+        (busy, "step", NEVER, "counters in order: False"),
+        (busy, "adopted", -1, "counters in order: False"),
+        (busy, "releases", 3, "counters in order: False"),
+        (with_owed, *never_released(-1), "counters in order: False"),
+        (busy, *due_of(4, 2, NEVER), "a commit of a block of a request: False"),
+        (busy, *due_of(4, 2, -16), "a commit of a block of a request: False"),
+        (busy, *due_of(4, 2, 33), "a commit of a block of a request: False"),
+        (busy, *due_of(4, None, 32), "a commit of a block of a request: False"),
+        (with_owed, "owed", [[None, 0]], "a share of a block: False"),
+        (with_owed, "owed", [[2, -1]], "a share of a block: False"),
+        (with_owed, "owed", [[2, 224]], "a share of a block: False"),
+        (busy, "granules", 225, "granules is 225"),
+        (busy, "pair_blocks", 3, "pair_blocks is 3"),
+        (busy, "slots", 3, "slots is 3"),
+        (busy, "blocks", 3, "blocks is 3"),
+        (busy, "adopted", True, "True an integer or a name: False"),
+        (busy, "adopted", 1.0, "1.0 an integer or a name: False"),
+        (busy, "owed", [[2, (4,)]], "(4,) an integer or a name: False"),
+    ],
+)
+def test_a_wrong_fact_of_a_snapshot_is_named(
+    made: Callable[[], Runtime], name: str, value: object, problem: str
+) -> None:
+    runtime = made()
+    good = runtime.snapshot()
+    with pytest.raises(SnapshotError) as raised:
+        runtime.restore(good | {name: value})
+
+    assert raised.value.problem.startswith(problem)
+    assert good == runtime.snapshot()
+
+
+@pytest.mark.parametrize("made", [busy, with_owed])
+def test_a_snapshot_is_restored_whole(made: Callable[[], Runtime]) -> None:
+    """On the runtime itself, on a fresh one, and from its text."""
+    good = made().snapshot()
+    for data in (good, json.loads(json.dumps(good))):
+        fresh = llama(gib=0.5)
+        fresh.restore(data)
+        fresh.check()
+        assert good == fresh.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("step", 0),
+        ("adopted", 0),
+        *(due_of(4, 2, position) for position in (0, NEVER - 16)),
+    ],
+)
+def test_the_ends_of_what_a_snapshot_may_hold(name: str, value: object) -> None:
+    runtime = busy()
+    changed = runtime.snapshot() | {name: value, "copied": []}
+    if name == "step":
+        changed["bound"] = {
+            block: [*row[:5], min(row[5], 0) if row[5] < NEVER else NEVER, row[6]]
+            for block, row in changed["bound"].items()
+        }
+    runtime.restore(changed)
+
+    assert changed == runtime.snapshot()
+
+
+def test_nothing_was_released_and_block_0_may_be_owed() -> None:
+    runtime = with_owed()
+    good = runtime.snapshot()
+
+    assert ([[2, 0]], 0, {}) == (good["owed"], good["releases"], good["last_release"])
+    last = good | {"owed": [[2, good["blocks"] - 1]]}
+    runtime.restore(last)
+    assert last == runtime.snapshot()
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+def test_a_block_is_described() -> None:
+    state = busy().placements
+
+    assert "unbound" == state.describe(7)
+    assert [
+        "bound in granule 2, 16 tokens written, 16 confirmed, 1 references",
+        "bound in slot 0, 5 tokens written, 5 confirmed, 1 references",
+        "bound in granule 64, 16 tokens written, 16 confirmed, 0 references",
+    ] == [state.describe(block) for block in (0, 1, 8)]
