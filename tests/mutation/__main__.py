@@ -18,7 +18,7 @@ import mutmut.__main__ as command
 
 from tests.mutation.results import LEAST_SCORE, Results, report
 from tests.mutation.runner import collected_runner
-from tests.mutation.survivors import ARGUED, argued, draft, missing
+from tests.mutation.survivors import ARGUED, Judgement, argued, draft
 
 REPORT = Path(__file__).with_name("REPORT.md")
 HEAD = """# How much the tests of the core notice
@@ -37,16 +37,15 @@ def say(text: str) -> None:
 
 def judge(results: Results) -> bool:
     """Whether the run is good enough; says what is missing."""
-    lines = argued(ARGUED.read_text())
-    new, old = missing(results.survivors, lines), missing(lines, results.survivors)
-    if new:
-        say(f"{len(new)} survivors are not argued in {ARGUED.name}:\n\n{draft(new)}")
-    if old:
-        say(f"{len(old)} arguments are about no survivor:\n\n{draft(old)}")
+    found = Judgement.of(results.survivors, argued(ARGUED.read_text()))
+    for those, what in ((found.unargued, "survivors"), (found.idle, "idle arguments")):
+        if those:
+            say(f"{len(those)} {what}, see {ARGUED.name}:\n\n{draft(those)}")
     if results.unfinished:
         say(f"{results.unfinished} mutants have no verdict yet")
     say(f"{100 * results.score:.2f} % noticed, {100 * LEAST_SCORE:.0f} % asked for")
-    return not (new or old or results.unfinished or results.score < LEAST_SCORE)
+    argued_all = not (found.unargued or found.idle or results.unfinished)
+    return argued_all and results.score >= LEAST_SCORE
 
 
 def main() -> int:

@@ -2,7 +2,8 @@
 
 The file is Markdown: a heading names a function, a `diff` block says what each of its
 mutants changes, and the paragraph after it says why that cannot matter.  White space in
-the blocks means nothing, so that long lines may be broken.
+the blocks means nothing, so that long lines may be broken.  Under the heading `*` stand
+rules for every function: parts of lines, and what they become.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 import attrs
 
 ARGUED = Path(__file__).with_name("survivors.md")
-HEADING = re.compile(r"### `(?P<function>[\w.]+)`")
+HEADING = re.compile(r"### `(?P<function>[\w.]+|\*)`")
+EVERY = "*"
 
 
 def _plain(text: str) -> str:
@@ -39,6 +41,15 @@ class Survivor:
             for sign in "-+"
         )
         return cls(function, was, becomes)
+
+    def is_case_of(self, rule: Survivor) -> bool:
+        """Whether a rule turns what was into what it becomes, at one place of it."""
+        was, becomes, part = map(_plain, (self.was, self.becomes, rule.was))
+        places = (match.start() for match in re.finditer(re.escape(part), was))
+        return any(
+            becomes == was[:at] + _plain(rule.becomes) + was[at + len(part) :]
+            for at in places
+        )
 
     def diff(self) -> str:
         """As it stands in the file."""
@@ -74,9 +85,25 @@ def _changes(block: str) -> Iterator[list[str]]:
     yield change
 
 
-def missing(wanted: Iterable[Survivor], given: Iterable[Survivor]) -> list[Survivor]:
-    """Those of `wanted` that are not in `given`, each as often as it is not."""
-    return [*(Counter(wanted) - Counter(given)).elements()]
+@attrs.frozen
+class Judgement:
+    """unargued: survivors without an argument; idle: arguments without a survivor."""
+
+    unargued: list[Survivor]
+    idle: list[Survivor]
+
+    @classmethod
+    def of(cls, survivors: Iterable[Survivor], lines: Iterable[Survivor]) -> Judgement:
+        """Each line of the file argues one mutant, and a rule any number."""
+        own, lines = Counter(survivors), list(lines)
+        rules = [line for line in lines if line.function == EVERY]
+        single = Counter(line for line in lines if line.function != EVERY)
+        left = [*(own - single).elements()]
+        used = {rule for rule in rules for each in left if each.is_case_of(rule)}
+        return cls(
+            [each for each in left if not any(map(each.is_case_of, rules))],
+            [*(single - own).elements(), *(rule for rule in rules if rule not in used)],
+        )
 
 
 def draft(survivors: Iterable[Survivor]) -> str:

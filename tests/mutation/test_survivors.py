@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mutation.survivors import ARGUED, Survivor, argued, draft, missing
+from tests.mutation.survivors import ARGUED, EVERY, Judgement, Survivor, argued, draft
 
 TEXT = """# A title
 
@@ -42,8 +42,19 @@ def test_a_draft_is_read_again_once_it_is_argued() -> None:
 
 
 def test_one_argument_is_for_one_mutant() -> None:
-    assert [FIRST] == missing([FIRST, FIRST], [FIRST])
-    assert [] == missing([FIRST], [FIRST, FIRST])
+    assert Judgement([FIRST], []) == Judgement.of([FIRST, FIRST], [FIRST])
+    assert Judgement([], [FIRST]) == Judgement.of([FIRST], [FIRST, FIRST])
+
+
+def test_a_rule_is_for_every_function_and_one_place() -> None:
+    rule = Survivor(EVERY, ", strict=True", ", strict=None")
+    was = "zip(zip(*rows, strict=True), pairs, strict=True)"
+    first = Survivor("m.f", was, "zip(zip(*rows, strict=None), pairs, strict=True)")
+    last = Survivor("m.g", was, "zip(zip(*rows, strict=True), pairs, strict=None)")
+    both = Survivor("m.g", was, "zip(zip(*rows, strict=None), pairs, strict=None)")
+
+    assert Judgement([both], []) == Judgement.of([first, last, both], [rule])
+    assert Judgement([FIRST], [rule]) == Judgement.of([FIRST], [rule])
 
 
 def test_the_file_argues_every_block() -> None:
