@@ -11,6 +11,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -21,6 +22,7 @@ from fuzz.targets import TARGETS, Outcome
 
 LEDGER = Path(__file__).with_name("ledger.jsonl")
 PIECE_SECONDS = 20.0  # of processor time: what a worker does at a time
+CONNECT_SECONDS = 10.0
 
 Piece = tuple[str, int, float]
 
@@ -66,10 +68,12 @@ def local(work_list: Iterable[Piece], jobs: int) -> Iterator[Outcome]:
 
 
 def clustered(work_list: Iterable[Piece], address: str) -> Iterator[Outcome]:
-    """Outcomes of pieces done by the workers of a Dask scheduler."""
-    from distributed import Client  # type: ignore # noqa: PLC0415, PGH003
+    """Outcomes of pieces done by the workers of a Dask scheduler.
 
-    with Client(address) as client:
+    Raises OSError if nobody answers at the address.
+    """
+    distributed: Any = import_module("distributed")  # of the extra `cluster`
+    with distributed.Client(address, timeout=CONNECT_SECONDS) as client:
         jobs = max(1, sum(client.nthreads().values()))
 
         def submit(function: Callable[..., Any], piece: Piece) -> Any:

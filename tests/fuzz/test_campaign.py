@@ -1,4 +1,4 @@
-"""The commands: smoke, campaigns and their ledger, replay, damaged files."""
+"""The commands: smoke, campaigns and their ledger, replay, tiers in processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fuzz import __main__ as command_line
-from fuzz import bytes_target, campaign
+from fuzz import campaign
 from fuzz.__main__ import main
 from fuzz.bugs import NOTHING, catalogue
 from fuzz.targets import TARGETS, touched
@@ -90,15 +90,3 @@ def test_a_failure_of_the_driver_is_kept(
         assert main(["volume", "--steps", "2000"]) == 1
     (path,) = tmp_path.glob("*.jsonl")
     assert main(["replay", str(path)]) == 0
-
-
-def test_readers_read_the_good_files(tmp_path: Path) -> None:
-    for kind, data in bytes_target.seeds():
-        bytes_target.READERS[kind](data, tmp_path / "good")
-
-
-def test_damaged_files_are_read_or_refused() -> None:
-    tried, failure = bytes_target.mutate(1, 0.5)
-
-    assert tried > 100
-    assert failure is None
