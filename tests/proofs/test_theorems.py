@@ -31,13 +31,12 @@ from proofs.theorems import (
     comes_back,
     commit_stays,
     copies_in_turn,
+    rounding_up,
 )
 
 MAP_THEOREMS = [
-    theorem
-    for theorem in THEOREMS
-    if theorem.clause.startswith("MAP-") and not theorem.branches
-    if theorem.witness is not None or theorem in copies_in_turn.THEOREMS
+    *(t for t in THEOREMS if t.is_about_layouts and not t.branches),
+    *(*copies_in_turn.THEOREMS, *rounding_up.THEOREMS),
 ]
 KEY_COMES_BACK = comes_back.THEOREMS[0]
 
