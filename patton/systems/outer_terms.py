@@ -188,6 +188,8 @@ class _Follower:
 
     def sum_of(self, channel: int, register: int) -> _Sum:
         """What a register holds."""
-        parts = self.added[channel][self.cleared[channel][register] :]
-        columns = zip(*(attrs.astuple(p, recurse=False) for p in parts), strict=True)
+        none, parts = np.zeros(0, np.int64), (0, self.unit.parts)
+        empty = _Sum(none, none, np.zeros(parts, np.int64), np.zeros(parts, np.int64))
+        sums = [empty, *self.added[channel][self.cleared[channel][register] :]]
+        columns = zip(*(attrs.astuple(s, recurse=False) for s in sums), strict=True)
         return _Sum(*(np.concatenate(column) for column in columns))
