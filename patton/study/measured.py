@@ -7,12 +7,14 @@ that a decode generates.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from statistics import mean
 from typing import Final, Literal
 
 import attrs
 import numpy as np
 
 from patton.device.aim.presets import DEFAULT_PRESET, load_preset
+from patton.errors import ConfigError
 from patton.study.estimates import Estimate
 from patton.study.prefill import A100_PCIE
 from patton.study.tasks import Result
@@ -42,6 +44,13 @@ class Measured:
 
     result: Result
 
+    def __attrs_post_init__(self) -> None:
+        known = {phase for phases in PARTS.values() for phase in phases}
+        unknown = self.result["cycles"].keys() - known
+        if unknown:
+            accepted = "a phase that a part of PARTS has"
+            raise ConfigError("study", "phases", sorted(unknown), accepted)
+
     @property
     def tokens(self) -> int:
         """Tokens that decodes generated."""
@@ -58,12 +67,20 @@ class Measured:
         pim = [part for part in parts if part != PREFILL]
         return self._estimate(cost, pim).standard_error * _scale(cost) / self.tokens
 
-    def total(self, cost: Cost) -> float:
+    def total(self, cost: Cost, gpu: str = "seconds") -> float:
         """All parts and runtime-induced prefill."""
-        return self.part(cost, *PARTS, PREFILL)
+        return self.part(cost, *PARTS) + self.prefill(cost, gpu)
+
+    def usage(self) -> tuple[float, float]:
+        """Part of the memory that is taken, and part of that which holds tokens."""
+        taken, full = zip(*self.result["usage"], strict=True)
+        return mean(taken), mean(full)
 
     def prefill(self, cost: Cost, gpu: str = "seconds") -> float:
-        """What the runtime's misses cost: the difference of two totals."""
+        """What the runtime's misses cost: the difference of two totals.
+
+        gpu: "seconds", or "seconds_slow" for the lower efficiency.
+        """
         prefill = self.result["prefill"]
         seconds = prefill[gpu] - prefill["required_" + gpu]
         if cost == "energy":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
 
-from patton.commands import CommandStream
+from patton.commands import Phase
 from patton.config import aim_gddr6, model_preset
 from patton.device.aim.costs import Target, stream_cost
 from patton.engine.costs import phase_name
@@ -20,7 +21,7 @@ from patton.study.estimates import Sample
 from patton.study.prefill import A100_PCIE, A100_SLOW, LINEAR_LAYERS, PrefillModel
 from patton.study.recomputation import CacheReference, PrefillMeter
 from patton.study.tasks import Result, Source
-from patton.systems import Memory, system
+from patton.systems import Counts, Memory, PlacedStep, Usage, system
 
 Options = tuple[tuple[str, Any], ...]
 
@@ -77,9 +78,15 @@ class _Timed:
     steps: list[int] = attrs.field(factory=list)
     cycles: list[dict[str, int]] = attrs.field(factory=list)
     energy: list[dict[str, float]] = attrs.field(factory=list)
+    counts: dict[str, dict[str, float]] = attrs.field(factory=dict)
+    usage: list[tuple[float, float]] = attrs.field(factory=list)
 
-    def add(self, step: int, streams: list[CommandStream]) -> None:
+    def add(self, step: int, placed: PlacedStep, usage: Usage) -> None:
         """Time one step."""
+        self._count(placed.counts())
+        full = usage.tokens_held / max(1, usage.tokens_reserved)
+        self.usage.append((usage.used / usage.units, full))
+        streams = placed.streams().present()
         cycles: Counter[str] = Counter()
         energy: dict[str, float] = {}
         for stream in streams:
@@ -91,6 +98,13 @@ class _Timed:
         self.steps.append(step)
         self.cycles.append(dict(cycles))
         self.energy.append(energy)
+
+    def _count(self, by_phase: Mapping[Phase, Counts]) -> None:
+        """Add up what one layer does in the timed steps, over the whole device."""
+        for phase, counts in by_phase.items():
+            row = self.counts.setdefault(phase.value.replace("-", "_"), {})
+            for name, value in attrs.asdict(counts).items():
+                row[name] = row.get(name, 0) + value
 
 
 @attrs.define(eq=False)
@@ -141,14 +155,18 @@ class _Run:
             self.drivers.append(_drivers(record, self.memory.block_tokens))
             # In the middle of each interval: the cold start has the weight of one step.
             if number % every == every // 2:
-                self.timed.add(number, placed.streams().present())
+                self.timed.add(number, placed, self.memory.usage())
             self.memory.publish(placed)
             self.loop.completed(record)
             if self.meter is not None:
                 self.meter.add(record)
 
     def report(self) -> Result:
-        """Everything that was measured, as JSON."""
+        """Everything that was measured, as JSON.
+
+        counts: sums over the timed steps, of one layer; usage: of each timed step the
+        part of the memory that is taken, and the part of that which holds tokens.
+        """
         statistics = self.loop.statistics
         sample = Sample.of(self.drivers, self.timed.steps)
         totals = [sum(column) for column in zip(*self.drivers, strict=True)]
@@ -159,6 +177,8 @@ class _Run:
             "timed": [self.drivers[step] for step in self.timed.steps],
             "cycles": _estimated(sample, self.timed.cycles),
             "energy_pj": _estimated(sample, self.timed.energy),
+            "counts": self.timed.counts,
+            "usage": self.timed.usage,
             "prefill": self._prefill(),
         }
 
