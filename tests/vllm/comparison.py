@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from patton.vllm.lifecycle import Lifecycle
 
 
-def differences(
-    lifecycle: Lifecycle,
-    tables: Mapping[str, Sequence[int]],
-    references: Mapping[int, int],
-    levels: Mapping[int, int],
-    cached: Collection[int],
-) -> Iterator[str]:
-    """Every way in which the runtime's state is not the pool's, in words.
+@attrs.frozen(eq=False)
+class PoolTruth:
+    """What is true of a pool after a step has been scheduled.
 
-    tables: request -> block ids, 0 for one given up; references: of blocks that are
-    held; levels: block -> tokens written, of held and cached ones.
+    tables: request -> block ids, 0 for one given up. By block: references, the requests
+    that hold it; cached, whether a lookup can hit it; levels, tokens written, where it
+    is held or cached.
     """
+
+    tables: Mapping[str, Sequence[int]]
+    references: NDArray[np.int64]
+    cached: NDArray[np.bool_]
+    levels: NDArray[np.int64]
+
+
+def differences(lifecycle: Lifecycle, truth: PoolTruth) -> Iterator[str]:
+    """Every way in which the runtime's state is not the pool's, in words."""
     state = lifecycle.runtime.placements
     known = {
         str(request): [0] * lifecycle.leading.get(str(request), 0)
         + [max(block, 0) for block in held.blocks]
         for request, held in state.requests.items()
     }
-    for request in known.keys() | tables.keys():
-        table, told = list(tables.get(request, ())), known.get(request, [])
+    for request in known.keys() | truth.tables.keys():
+        table, told = list(truth.tables.get(request, ())), known.get(request, [])
         if table != told:
             yield f"table of {request}: {told}, in the pool {table}"
-    for block, found in enumerate(state.references):
-        true = references.get(block, 0)
-        if found != true:
-            yield f"references of block {block}: {found}, in the pool {true}"
-        held = true or block in cached
-        if held and state.written[block] != levels[block]:
-            yield f"level of block {block}: {state.written[block]}, not {levels[block]}"
+    references = np.array(state.references)
+    for block in np.flatnonzero(references != truth.references).tolist():
+        found, true = references[block], truth.references[block]
+        yield f"references of block {block}: {found}, in the pool {true}"
+    written = np.frombuffer(state.written, np.int32)
+    held = (truth.references > 0) | truth.cached
+    for block in np.flatnonzero(held & (written != truth.levels)).tolist():
+        yield f"level of block {block}: {written[block]}, not {truth.levels[block]}"

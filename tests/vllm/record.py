@@ -39,26 +39,13 @@ def record(name: str, serving: Serving, folder: Path) -> None:
 def _steps(served: Served, watch: Watch, truth: Truth) -> Iterator[dict[str, Any]]:
     before = Truths()
     for output in served.steps(STEPS):
-        truth.follow(output)
-        now = _truths(truth)
+        now = Truths.of(truth.follow(output))
         yield {
             "output": plain_output(output),
             "unsaid": attrs.asdict(watch.unsaid()),
             "truth": before.changes(now),
         }
         before = now
-
-
-def _truths(truth: Truth) -> Truths:
-    """With keys as JSON has them."""
-    cached, references = truth.cached(), truth.references()
-    known = cached | references.keys()
-    return Truths(
-        tables=truth.tables(),
-        references={str(b): n for b, n in references.items()},
-        levels={str(b): n for b, n in truth.levels.items() if b in known},
-        cached={str(b): 1 for b in sorted(cached)},
-    )
 
 
 if __name__ == "__main__":

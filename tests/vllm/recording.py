@@ -14,8 +14,11 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from patton.vllm.watch import Unsaid
+from tests.vllm.comparison import PoolTruth
 
 FOLDER = Path(__file__).parent / "traces"
 Facts: TypeAlias = dict[str, Any]  # by request, or by block as text
@@ -81,9 +84,30 @@ class Truths:
                 else:
                     facts[key] = value
 
-    def by_block(self, name: str) -> dict[int, int]:
-        """One kind of fact, by block."""
-        return {int(block): value for block, value in getattr(self, name).items()}
+    @classmethod
+    def of(cls, truth: PoolTruth) -> Truths:
+        """The facts of a pool, with keys as JSON has them; what is 0 is left out."""
+        known = (truth.references > 0) | truth.cached
+        return cls(
+            {name: list(table) for name, table in truth.tables.items()},
+            _by_block(truth.references),
+            _by_block(truth.levels * known),
+            _by_block(truth.cached.astype(np.int64)),
+        )
+
+    def of_pool(self, blocks: int) -> PoolTruth:
+        """The facts as the pool of so many blocks has them."""
+        columns = np.zeros((3, blocks), np.int64)
+        facts = (self.references, self.levels, self.cached)
+        for column, values in zip(columns, facts, strict=True):
+            for block, value in values.items():
+                column[int(block)] = value
+        references, levels, cached = columns
+        return PoolTruth(self.tables, references, cached > 0, levels)
+
+
+def _by_block(column: NDArray[np.int64]) -> Facts:
+    return {str(block): int(column[block]) for block in np.flatnonzero(column)}
 
 
 @attrs.frozen

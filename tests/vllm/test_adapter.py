@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ from patton.vllm.lifecycle import Lifecycle
 from patton.vllm.options import Options
 from patton.vllm.watch import NOTHING
 from patton.vllm.worker import Worker
-from tests.vllm.comparison import differences
+from tests.vllm.comparison import PoolTruth, differences
 from tests.vllm.said import Narrator, Turn, block_ids, name_of, served
 
 LAYOUT = Layout.of(tiny_device(), model_preset("tiny"))
@@ -44,22 +45,17 @@ def adapter(blocks: int) -> Adapter:
     return Adapter(Lifecycle.of(Runtime.of(LAYOUT, blocks=blocks + 1)))
 
 
-def state_differs(adapter: Adapter, engine: Scheduler) -> list[str]:
-    """Where the adapter's runtime is not what the engine has in this step."""
-    tables = {name_of(r.id): block_ids(r.blocks) for r in engine.running}
-    held = enumerate(engine.pool.references)
-    references = {block + 1: count for block, count in held if count}
-    levels: dict[int, int] = {}
-    for block, key in enumerate(engine.pool.key):
-        if key is not None:
-            levels[block + 1] = 16
+def truth_of(engine: Scheduler) -> PoolTruth:
+    """What the engine has in the step that it has just scheduled."""
+    cached = np.array([False, *(key is not None for key in engine.pool.key)])
+    levels = 16 * cached.astype(np.int64)
     for request in engine.running:
-        written = engine_end(engine, request.id)
+        end = engine_end(engine, request.id)
         for index, block in enumerate(request.blocks):
-            if block + 1 not in levels:
-                levels[block + 1] = min(max(written - 16 * index, 0), 16)
-    cached = [block + 1 for block, key in enumerate(engine.pool.key) if key is not None]
-    return list(differences(adapter.lifecycle, tables, references, levels, cached))
+            if not cached[block + 1]:
+                levels[block + 1] = min(max(end - 16 * index, 0), 16)
+    tables = {name_of(r.id): block_ids(r.blocks) for r in engine.running}
+    return PoolTruth(tables, np.array([0, *engine.pool.references]), cached, levels)
 
 
 def engine_end(engine: Scheduler, number: int) -> int:
@@ -82,7 +78,7 @@ def test_every_block_is_as_the_engine_has_it(
     while not engine.is_idle:
         record = engine.schedule()
         adapted.step(narrator.said(record), NOTHING)
-        assert [] == state_differs(adapted, engine)
+        assert [] == list(differences(adapted.lifecycle, truth_of(engine)))
         engine.complete(record)
         narrator.completed(record)
     adapted.lifecycle.runtime.check()

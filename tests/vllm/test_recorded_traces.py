@@ -37,13 +37,7 @@ def test_tables_references_and_levels_are_the_pools(name: str) -> None:
 
     for number, step in enumerate(steps()):
         adapter.step(step.output, step.unsaid)
-        found = differences(
-            adapter.lifecycle,
-            step.truths.tables,
-            step.truths.by_block("references"),
-            step.truths.by_block("levels"),
-            step.truths.by_block("cached"),
-        )
+        found = differences(adapter.lifecycle, step.truths.of_pool(header["blocks"]))
         assert [] == list(found), f"step {number}"
     adapter.lifecycle.runtime.check()
 
