@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from patton.attention import run_layer
+from patton.attention import Bits, run_layer
+from patton.commands import Tokens
 from patton.config import CommitWay, ElementType
 from patton.device.batched import ReferenceDevice
 from patton.generate import StepStreams
@@ -36,14 +37,19 @@ def test_a_short_run_equals_the_reference(seed: int) -> None:
 
 def test_a_step_without_streams_comes_to_nothing() -> None:
     """It asks the executor for nothing, and for no data."""
+    layout = random_layout(np.random.default_rng(0))
+
+    def no_data(tokens: Tokens) -> Bits:
+        raise AssertionError(tokens)
+
     nothing: dict[str, None] = dict.fromkeys(StepStreams.__annotations__)
     result = run_layer(
-        None,  # type: ignore[arg-type]
+        ReferenceDevice(layout.device),
         StepStreams(**nothing),
         layer=0,
         element=ElementType.BF16,
-        keys=None,  # type: ignore[arg-type]
-        values=None,  # type: ignore[arg-type]
+        keys=no_data,
+        values=no_data,
         queries=np.zeros((0, 1, 1, 1), np.uint16),
     )
 
