@@ -103,6 +103,21 @@ REFUSALS: list[tuple[dict[str, Any], type[PattonError], tuple[object, ...]]] = [
     ),
     ({"writes": [(3, 14, 3)]}, SharedBlockError, (3, 14, -1, "released", 3)),
     (
+        {"grants": [(4, [7], [8])], "writes": [(4, 0, 17)]},
+        SharedBlockError,
+        (4, 0, 7, "bound by another request", 3),
+    ),
+    (
+        {"grants": [(4, [7], [8])], "writes": [(3, 30, 1)]},
+        SharedBlockError,
+        (3, 30, 7, "shared or cached since step 3", 3),
+    ),
+    (
+        {"grants": [(4, [7], [8])], "writes": [(3, 31, 1), (4, 15, 2)]},
+        SharedBlockError,
+        (4, 15, 7, "bound by another request", 3),
+    ),
+    (
         {"reads": [(9, 0, 1)]},
         RequestError,
         ("read", 9, "range 0 to 1", "a running request and 0 <= start < end"),
@@ -153,6 +168,17 @@ def test_a_refusal_says_what_and_why(
 
     assert fields == attrs.astuple(raised.value)
     assert before == runtime.snapshot()
+
+
+def test_a_refusal_names_the_first_position_in_the_shared_block() -> None:
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0, 1, 2], 48)
+    runtime.apply_step(Step(grants=[(2, [0, 1], [3])], writes=[(2, 32, 1)]))
+    runtime.apply_step(Step(releases=[(2, 0)]))
+    for first, position in ((10, 16), (20, 20)):
+        with pytest.raises(SharedBlockError) as raised:
+            runtime.write(1, first, 48 - first)
+        assert (1, position, 1) == attrs.astuple(raised.value)[:3]
 
 
 @pytest.mark.parametrize(
