@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import numpy as np
 import pytest
 
 from patton.commands import (
@@ -108,3 +109,11 @@ def test_numbers_as_large_as_they_come() -> None:
     assert_same(made, CommandStream.from_text(made.to_text()))
     beyond = made.to_text().replace(str(2**63 - 1), str(2**63))
     assert (repr(str(2**63)), NUMBER) == refusal(beyond)[1:]
+
+
+@pytest.mark.parametrize("op", [Op.ACT, Op.WRBIAS, Op.RDMAC, Op.RDAF])
+def test_a_single_command_is_one_whatever_its_columns_say(op: Op) -> None:
+    made = stream_of([{"op": op, "count": 5, "banks": 3}])
+
+    assert [1] == made.command_counts().tolist()
+    assert np.dtype(np.int64) == made.command_counts().dtype
