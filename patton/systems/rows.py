@@ -109,13 +109,19 @@ class RowMemory(MappedMemory):
     # --- blocks -------------------------------------------------------------------
 
     def bind(self, request: Request, block: int) -> None:
-        """See `Memory`. Raises OutOfRowsError."""
+        """See `Memory`. Raises OutOfRowsError.
+
+        A request that has written nothing moves where its channels have no more room.
+        """
         owner = self.requests.get(request)
         if owner is None:
             if not self.admit(request, 1):
                 raise self._out_of_rows(request, self._rows_for(self.block_tokens))
             owner = self.requests[request]
-        self._grow(owner, request, (len(owner.blocks) + 1) * self.block_tokens)
+        tokens = (len(owner.blocks) + 1) * self.block_tokens
+        if not owner.written and self._missing(owner, tokens) > 0:
+            self._move(request, owner, tokens)
+        self._grow(owner, request, tokens)
         owner.blocks.append(block)
 
     def finish(self, request: Request) -> None:
@@ -124,8 +130,7 @@ class RowMemory(MappedMemory):
         if owner is None:
             accepted = "a running request"
             raise RequestError("finish", request, "no request", accepted)
-        for row in (*owner.keys, *owner.values):
-            heapq.heappush(self.free[owner.domain], row)
+        self._give_back(owner)
 
     def bindable(
         self,
@@ -205,6 +210,27 @@ class RowMemory(MappedMemory):
         """Tokens that the rows of a request hold."""
         keys = len(owner.keys) // self.keys.rows * self.keys.tokens
         return min(keys, len(owner.values) // self.values.rows * self.values.tokens)
+
+    def _missing(self, owner: Owner, tokens: int) -> int:
+        """Rows that the channels of a request lack for so many tokens."""
+        held = len(owner.keys) + len(owner.values)
+        return self._rows_for(tokens) - held - len(self.free[owner.domain])
+
+    def _move(self, request: Request, owner: Owner, tokens: int) -> None:
+        """To channels with room for so many tokens, if there are any."""
+        needed = self._rows_for(tokens)
+        roomy = [d for d in range(len(self.domains)) if len(self.free[d]) >= needed]
+        if not roomy:
+            return
+        del self.requests[request]
+        self._give_back(owner)
+        owner.keys, owner.values = [], []
+        owner.domain = self.choose(roomy)
+        self.requests[request] = owner
+
+    def _give_back(self, owner: Owner) -> None:
+        for row in (*owner.keys, *owner.values):
+            heapq.heappush(self.free[owner.domain], row)
 
     def _grow(self, owner: Owner, request: Request, tokens: int) -> None:
         """Take what is missing for so many tokens."""

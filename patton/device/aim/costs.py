@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patton.commands import CommandStream, Op
-from patton.device.aim.convert import SETTLING, Operands, convert
+from patton.device.aim.convert import SETTLING, SYNC, Operands, convert
 from patton.device.aim.energy import (
     Components,
     EnergyModel,
@@ -27,6 +27,9 @@ from patton.device.aim.timing import Timing
 from patton.device.aim.trace import CHANNELS, Instruction, Opcode
 
 Ints = NDArray[np.int64]
+
+# `SETTLING` for a host with a port for each channel, where host lines take no cycle.
+PORT_SETTLING: Final = (SYNC,) * (len(SETTLING) // 2)
 
 # The label of what no request caused: refresh, the end, copies inside the device.
 NO_REQUEST: Final = -1
@@ -85,7 +88,8 @@ def run_stream(
     result = run_lines(lines, target, timed=timed)
     wanted = sum(x.mask.bit_count() for x in lines if x.opcode == Opcode.WR_SBK)
     if result.total("WR") < wanted:
-        result = run_lines([*lines, *SETTLING], target, timed=timed)
+        settling = SETTLING if target.host == HOSTS[0] else PORT_SETTLING
+        result = run_lines([*lines, *settling], target, timed=timed)
     return result
 
 

@@ -17,6 +17,7 @@ from patton.device.aim.costs import (
     run_stream,
     stream_cost,
 )
+from patton.device.aim.simulation import HOSTS
 from patton.generate import commit_stream
 from patton.operands import bursts_of
 from patton.steps import PlacedStep
@@ -61,19 +62,20 @@ def test_value_writes_with_and_without_a_commit_zone(
     assert {"pin": 7, "head": 2.4}[variant] < gain < {"pin": 8, "head": 3}[variant]
 
 
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("seed", range(6))
-def test_every_write_is_issued(seed: int) -> None:
+def test_every_write_is_issued(seed: int, variant: str, host: str) -> None:
     """Also where the simulator would lose the last one; reads are all answered."""
     for stream in streams_of_step(random_placed(seed)):
         lines = convert(stream).instructions
         wanted = sum(x.mask.bit_count() for x in lines if x.opcode.name == "WR_SBK")
 
-        assert wanted == run_stream(stream, Target()).total("WR")
+        target = Target(variant, host)
+        assert wanted == run_stream(stream, target).total("WR")
         if not wanted:
-            assert (
-                run_lines(lines, Target()).cycles
-                == stream_cost(stream, Target()).cycles
-            )
+            cycles = stream_cost(stream, target).cycles
+            assert run_lines(lines, target).cycles == cycles
 
 
 # --- requests -----------------------------------------------------------------------
