@@ -48,8 +48,8 @@ class Geometry:
     pair_blocks: int
     options: Mapping[str, Any]
 
-    def runtime(self) -> Runtime:
-        """With one id more than there are places."""
+    def layout(self) -> Layout:
+        """On a device with rows for two pairs."""
         device = DeviceConfig(
             "minimal", self.channels, 2, 1 << 10, 4 * self.bursts, burst_bytes=4
         )
@@ -59,6 +59,10 @@ class Geometry:
         rows = sum(shapes.rows_for(2 * self.pair_blocks, 1))
         layout = Layout.of(attrs.evolve(device, rows=rows), model, **given)
         assert (2, 1) == (layout.pairs, layout.slots)
+        return layout
+
+    def runtime(self, layout: Layout) -> Runtime:
+        """With one id more than there are places."""
         return Runtime.of(layout, blocks=layout.granules + 1, **self.options)
 
 
@@ -196,16 +200,21 @@ KNOWN = {
 class Search:
     """Breadth first: every state is explored once, by one way that leads to it.
 
-    forms: whether other forms of operations are tried too. log: of each state, one of
-    the shortest ways to it; edges: where its operations lead, and in how many ways.
+    forms: in states that fewer operations lead to, other forms of operations are tried
+    too, which takes thrice as long. log: of each state, one of the shortest ways to it;
+    edges: where its operations lead, and in how many ways.
     """
 
     geometry: Geometry
-    forms: bool = True
+    forms: int = 0
     log: dict[State, tuple[Event, ...]] = attrs.field(factory=dict)
     edges: dict[State, Counter[State]] = attrs.field(factory=dict)
     found: Found = attrs.field(factory=Found)
     latest: World | None = None  # in which something was tried
+    layout: Layout = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.layout = self.geometry.layout()
 
     def run(self, depth: int) -> Found:
         """All sequences of up to `depth` operations; stops at the first failure."""
@@ -239,7 +248,7 @@ class Search:
 
         What is watched is the same at either level, but for what costs time.
         """
-        world = World.of(self.geometry.runtime(), "everything")
+        world = World.of(self.geometry.runtime(self.layout), "everything")
         world.level = "touched"
         for name, arguments in log:
             world.do(name, *arguments)
@@ -262,7 +271,7 @@ class Search:
                 new.append(after)
             if after != state:
                 world = self.world(log)
-        if self.forms:
+        if len(log) < self.forms:
             self.compare_forms(state, refused)
         return new
 
@@ -303,8 +312,8 @@ class Search:
         return state_of(world)
 
 
-def search(name: str, depth: int, *, forms: bool = True) -> Found:
-    """All sequences on one of the geometries, by its name."""
+def search(name: str, depth: int, forms: int = 4) -> Found:
+    """All sequences on one of the geometries, by its name; forms: see `Search`."""
     return Search(GEOMETRIES[name], forms).run(depth)
 
 
