@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from patton.attention import Bits, run_layer
 from patton.commands import Tokens
 from patton.config import CommitWay, ElementType
 from patton.device.batched import ReferenceDevice
+from patton.errors import ArgumentError
 from patton.generate import StepStreams
 from patton.runtime import Runtime
 from tests.core.strategies import random_layout
@@ -54,3 +57,21 @@ def test_a_step_without_streams_comes_to_nothing() -> None:
     )
 
     assert (None, None, None) == (result.outputs, result.keys, result.values)
+
+
+@pytest.mark.parametrize("name", ["keys", "values"])
+def test_data_that_cannot_be_asked_for_is_refused(name: str) -> None:
+    layout = random_layout(np.random.default_rng(0))
+    streams = StepStreams(**dict.fromkeys(StepStreams.__annotations__))
+    data: dict[str, Any] = {"keys": len, "values": len, name: None}
+    with pytest.raises(ArgumentError) as raised:
+        run_layer(
+            ReferenceDevice(layout.device),
+            streams,
+            layer=0,
+            element=ElementType.BF16,
+            queries=np.zeros((0, 1, 1, 1), np.uint16),
+            **data,
+        )
+
+    assert ("run_layer", name) == (raised.value.call, raised.value.argument)

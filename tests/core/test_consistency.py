@@ -187,6 +187,12 @@ def with_owed() -> Runtime:
     return runtime
 
 
+EPOCHS_BY_ANOTHER_NAME = (
+    "epochs",
+    dict.fromkeys(("00", "1", "2", "3", "4", "5", "6", "8"), 1),
+)
+
+
 def due_of(*row: object) -> tuple[str, object]:
     return "due", [list(row)]
 
@@ -210,6 +216,8 @@ def never_released(time: int) -> tuple[str, object]:
         (with_owed, "owed", [[None, 0]], "a share of a block: False"),
         (with_owed, "owed", [[2, -1]], "a share of a block: False"),
         (with_owed, "owed", [[2, 224]], "a share of a block: False"),
+        (busy, *EPOCHS_BY_ANOTHER_NAME, "the data of the state so restored: {"),
+        (busy, "bound", {"0": [0, -1, 16, 16, "0", 1, None]}, "facts of a block: {"),
         (busy, "granules", 225, "granules is 225"),
         (busy, "pair_blocks", 3, "pair_blocks is 3"),
         (busy, "slots", 3, "slots is 3"),
