@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("vllm.v1.core.sched.scheduler", reason="needs the extra vllm")
 
+from patton.errors import PattonError
 from patton.runtime import Runtime
 from patton.vllm.lifecycle import Lifecycle
 from patton.vllm.worker import Worker
@@ -114,4 +115,8 @@ def test_a_fault_is_noticed(
     serving = Serving(connector={"device": "tiny"}, gated=True)
     found = disagreements(Served.of(serving, tmp_path), 60)
 
-    assert next(found, None) is not None
+    try:
+        noticed = next(found, None) is not None
+    except PattonError:
+        noticed = True
+    assert noticed
