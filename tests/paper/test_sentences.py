@@ -11,7 +11,7 @@ from spec.clauses import SPEC, clauses
 from tests.paper.sentences import NO_RULES, numbered
 
 HERE = Path(__file__).parent
-FILES = sorted(HERE.glob("test_*.py"))
+FILES = sorted(HERE.glob("test_section_*.py"))
 
 # "Ours: LIFE-NEXT." where a design decision overrides what the paper says, and then,
 # as the last line of all, "Reference: section 4.4, sentences 5.2, 5.3."
@@ -27,11 +27,10 @@ def docstrings(source: str) -> Iterator[tuple[str, str]]:
 
 
 def told() -> dict[str, str]:
-    """What each test of the paper says, by name; not those of this file."""
+    """What each test of the paper says, by name."""
     return {
         name: words
         for path in FILES
-        if path != Path(__file__)
         for name, words in docstrings(path.read_text(encoding="utf-8"))
     }
 
