@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("mutmut", reason="the mutation extra is not installed")
 
-from mutmut.state import state  # noqa: E402
+from mutmut.state import state
 
-from tests.mutation.results import Module, Results, function_of, report  # noqa: E402
-from tests.mutation.runner import killers, ordered  # noqa: E402
+from tests.mutation.results import Module, Results, function_of, report
+from tests.mutation.runner import killers, ordered
 
 
 @pytest.fixture
