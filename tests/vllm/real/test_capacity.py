@@ -26,7 +26,7 @@ from tests.vllm.real.truth import Truth
 
 # 16 pairs of 16 blocks, where vLLM believes to have 600.
 SMALL = {"device": "tiny", "capacity_gib": 0.0023}
-PRESSED = {"usable": 600, "running": 12, "open": 40, "answer": (8, 200)}
+PRESSED: dict[str, Any] = {"usable": 600, "running": 12, "open": 40, "answer": (8, 200)}
 
 
 def pressed(name: str, **changes: Any) -> Serving:
