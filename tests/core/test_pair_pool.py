@@ -124,3 +124,22 @@ def test_the_facts_have_names() -> None:
         "numbers of free pairs",
         "candidates",
     ]
+
+
+def test_references_of_a_pair_are_counted() -> None:
+    """A revived pair with two of them is evictable after the second is lost."""
+    layout = llama(gib=0.5).layout
+    pool = PairPool.of(layout, "spread")
+    pool.own(0, 1)
+    pool.occupy_next(0)
+    pool.occupy_next(0)
+    pool.disown(0)
+    pool.unreference(0, 1)
+    pool.unreference(0, 2)
+    for _ in range(2):
+        pool.reference(0)
+    pool.unreference(0, 3)
+
+    assert (1, False) == (pool.referenced[0], pool.is_evictable(0))
+    pool.unreference(0, 4)
+    assert ([0], 1) == (list(pool.eviction_candidates()), pool.evictable_pairs)

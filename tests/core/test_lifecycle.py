@@ -1,0 +1,172 @@
+"""The events of a block's life one by one: what each changes, and each refusal's words.
+
+`Runtime.check` derives everything anew, so that after an event it knows what is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from patton.errors import (
+    BlockRangeError,
+    BlockStateError,
+    OutOfPairsError,
+    PattonError,
+    RequestError,
+)
+from patton.steps import Commit, Step
+from tests.core.llama import llama, place, start
+
+NO_ID = "an integer or a text as id"
+RUNNING = "a running request"
+BUSY = "bound in granule 0, 16 tokens written, 16 confirmed, 1 references"
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments", "error", "fields"),
+    [
+        ("bind", (1, 224), BlockRangeError, (224, 223)),
+        ("bind", (1, 0), BlockStateError, ("bind", 0, BUSY, "unbound")),
+        ("bind", (1.5, 9), RequestError, ("bind", 1.5, "no id", NO_ID)),
+        ("bind", ([1], 9), RequestError, ("bind", [1], "no id", NO_ID)),
+        ("share", (2, -1), BlockRangeError, (-1, 223)),
+        ("share", (2, 9), BlockStateError, ("share", 9, "unbound", "a bound block")),
+        ("share", (None, 0), RequestError, ("share", None, "no id", NO_ID)),
+        (
+            *("share", (1, 0), RequestError),
+            (
+                *("share", 1, "block 0"),
+                "blocks not yet in its table, before any that it binds (a prefix)",
+            ),
+        ),
+        ("release", (8, 0), RequestError, ("release", 8, "it is not running", RUNNING)),
+        ("release", ([8], 0), RequestError, ("release", [8], "no id", NO_ID)),
+        (
+            *("release", (1, 9), RequestError),
+            ("release", 1, "block 9", "a block in its table"),
+        ),
+        (
+            *("evict", (0,), BlockStateError),
+            ("evict", 0, BUSY, "a bound block that no request holds"),
+        ),
+        (
+            *("evict", (9,), BlockStateError),
+            ("evict", 9, "unbound", "a bound block that no request holds"),
+        ),
+        ("finish", (8,), RequestError, ("finish", 8, "it is not running", RUNNING)),
+        ("confirm", (8, 0), RequestError, ("confirm", 8, "it is not running", RUNNING)),
+        (
+            *("confirm", (1, 21), RequestError),
+            ("confirm", 1, "21 tokens", "20 to 20 tokens"),
+        ),
+        (
+            *("commit", (0,), BlockStateError),
+            (
+                *("commit", 0, BUSY),
+                "a full, confirmed block in a slot that a plan has copied",
+            ),
+        ),
+    ],
+)
+def test_a_refusal_says_what_and_why(
+    event: str,
+    arguments: tuple[Any, ...],
+    error: type[PattonError],
+    fields: tuple[object, ...],
+) -> None:
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0, 1], 20)
+    with pytest.raises(error) as raised:
+        getattr(runtime, event)(*arguments)
+
+    assert fields == attrs.astuple(raised.value, recurse=False)
+
+
+def test_blocks_are_released_one_after_another() -> None:
+    """Own ones and shared ones, of one request and of two."""
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0, 1, 2, 3], 64)
+    start(runtime, 2, [9], 16)
+    runtime.apply_step(Step(grants=[(3, [0, 1], [4])], writes=[(3, 32, 1)]))
+    for gaps, (request, block) in enumerate([(1, 0), (3, 0), (1, 2), (3, 1), (1, 1)]):
+        runtime.release(request, block)
+        runtime.check()
+        assert gaps + 1 == runtime.placements.gaps
+    runtime.finish(1)
+    runtime.check()
+
+    assert 2 == runtime.placements.gaps
+    assert [0, 0, 0, 0] == [place(runtime, block).references for block in range(4)]
+
+
+def test_what_is_confirmed_late_is_due_at_its_position() -> None:
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0, 1, 2], 20)
+    runtime.publish(runtime.apply_step(Step(writes=[(1, 20, 13)], drafts={1: 13})))
+    runtime.confirm(1, 32)
+    runtime.check()
+    plan = runtime.apply_step(Step())
+
+    assert [Commit(1, 1, 1, 0, 1, 16)] == plan.commits
+
+
+def test_a_confirmation_leaves_earlier_blocks_alone() -> None:
+    """Block 0 was copied; confirming block 1 does not ask for the copy again."""
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0, 1], 10)
+    runtime.apply_step(Step(writes=[(1, 10, 6)]))
+    runtime.apply_step(Step(writes=[(1, 16, 4)], drafts={1: 4}))
+    runtime.confirm(1, 18)
+    runtime.check()
+
+    runtime.commit(0)
+    assert place(runtime, 0).slot is None
+
+
+def test_a_confirmation_passes_over_what_was_given_up() -> None:
+    """Also where the last block of all is the request's own."""
+    runtime = llama(gib=0.5, blocks=5)
+    start(runtime, 1, [0, 4, 1], 4)
+    runtime.apply_step(Step(writes=[(1, 4, 30)], drafts={1: 30}))
+    runtime.release(1, 0)
+    runtime.confirm(1, 20)
+    runtime.check()
+
+    assert [4, 0] == [place(runtime, block).confirmed for block in (4, 1)]
+
+
+def test_a_restored_runtime_keeps_its_options() -> None:
+    for adoption, commit_zone in ((False, True), (True, False)):
+        runtime = llama(
+            gib=0.5, adoption=adoption, commit_zone=commit_zone, choice="packed"
+        )
+        runtime.restore(runtime.snapshot())
+        state = runtime.placements
+        assert (adoption, commit_zone) == (state.adoption, state.commit_zone)
+        assert "packed" == state.pool.choice
+
+
+def test_options_have_defaults() -> None:
+    state = llama(gib=0.5).placements
+
+    assert ("spread", True, True) == (
+        *(state.pool.choice, state.adoption),
+        state.commit_zone,
+    )
+
+
+def test_at_most_four_candidates_are_named() -> None:
+    runtime = llama(gib=0.5)
+    for pair in range(14):
+        start(runtime, pair, [pair], 16)
+    for pair in range(6):
+        runtime.finish(pair)
+    with pytest.raises(OutOfPairsError) as raised:
+        runtime.bind("new", 99)
+
+    assert ("new", 99, tuple(runtime.eviction_candidates())[:4]) == attrs.astuple(
+        raised.value, recurse=False
+    )
