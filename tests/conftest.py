@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,12 @@ def data_dir() -> Path:
 def golden_dir() -> Path:
     """The folder of results measured elsewhere, from PATTON_GOLDEN."""
     return _outside_folder("PATTON_GOLDEN", "golden")
+
+
+@pytest.fixture
+def specification() -> Iterator[object]:
+    """The specification runs beside every runtime of the test (`tests.specified`)."""
+    from tests.specified import specified  # noqa: PLC0415  (few tests need the folders)
+
+    with specified() as found:
+        yield found

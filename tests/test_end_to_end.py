@@ -21,6 +21,8 @@ from patton.runtime import Runtime
 from tests.core.strategies import random_layout
 from tests.served import ServedEngine
 
+pytestmark = pytest.mark.usefixtures("specification")
+
 WAYS: tuple[CommitWay, ...] = ("host", "read-back", "global-buffer")
 
 

@@ -36,6 +36,8 @@ from patton.steps import PlacedStep, StepPlan
 from tests.device.provenance.runs import WAYS, fork
 from tests.scene import SHAPES, Call, Scene, Validated, prepared
 
+pytestmark = pytest.mark.usefixtures("specification")
+
 WRITES = (Phase.KEY_WRITE, Phase.VALUE_WRITE, Phase.COMMIT)
 
 

@@ -24,6 +24,8 @@ from tests.core.strategies import random_layout
 from tests.device.provenance.runs import driven
 from tests.test_end_to_end import SHAPES, served
 
+pytestmark = pytest.mark.usefixtures("specification")
+
 # What the shapes below need of the arithmetic: grouped queries, stripes, folds.
 NAMES = (
     "grouped queries, four channels a head",
