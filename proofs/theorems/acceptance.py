@@ -96,7 +96,21 @@ def claim_geometry(asked: Asked) -> Iterator[Claim]:
     yield Claim("all slots asked for", asked.slots <= layout.slots, shown)
     yield Claim("pairs as asked for", g.pair_blocks == asked.pair_blocks, shown)
     yield Claim("blocks as asked for", g.block_tokens == asked.block_tokens, shown)
+    yield from _claim_counts(g, layout)
+
+
+def _claim_counts(g: Geometry, layout: Layout) -> Iterator[Claim]:
+    """What the layout says of itself beside its map."""
+    m = g.map
+    shown = {"layout": layout}
+    used = m.key_rows + m.value_rows + layout.commit_zone_rows
+    tokens = g.granules * g.block_tokens
     yield Claim("granules fill pairs", g.granules == layout.granules, shown)
+    yield Claim("planes are counted", g.planes == layout.planes, shown)
+    yield Claim("a plane is of rows", m.rows_per_plane == layout.rows_per_plane, shown)
+    unused = m.rows_per_plane - used
+    yield Claim("unused rows are counted", unused == layout.unused_rows, shown)
+    yield Claim("tokens are counted", tokens == layout.tokens, shown)
 
 
 def _remind_of_blocks(asked: Asked) -> None:
