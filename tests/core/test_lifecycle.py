@@ -17,6 +17,7 @@ from patton.errors import (
     PattonError,
     RequestError,
 )
+from patton.runtime import Runtime
 from patton.steps import Commit, Step
 from tests.core.llama import llama, place, start
 
@@ -33,6 +34,9 @@ BUSY = "bound in granule 0, 16 tokens written, 16 confirmed, 1 references"
         ("bind", (1.5, 9), RequestError, ("bind", 1.5, "no id", NO_ID)),
         ("bind", ([1], 9), RequestError, ("bind", [1], "no id", NO_ID)),
         ("share", (2, -1), BlockRangeError, (-1, 223)),
+        ("share", (2, 224), BlockRangeError, (224, 223)),
+        ("share", (2, True), BlockRangeError, (True, 223)),
+        ("share", (2, 1.0), BlockRangeError, (1.0, 223)),
         ("share", (2, 9), BlockStateError, ("share", 9, "unbound", "a bound block")),
         ("share", (None, 0), RequestError, ("share", None, "no id", NO_ID)),
         (
@@ -170,3 +174,109 @@ def test_at_most_four_candidates_are_named() -> None:
     assert ("new", 99, tuple(runtime.eviction_candidates())[:4]) == attrs.astuple(
         raised.value, recurse=False
     )
+
+
+def test_a_block_is_shared_once_and_owed_only_while_partial() -> None:
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0, 1], 20)
+    runtime.share(2, 0)
+    assert [] == runtime.snapshot()["owed"]
+    with pytest.raises(RequestError):
+        runtime.share(2, 0)
+    runtime.share(2, 1)
+    assert [[2, 1]] == runtime.snapshot()["owed"]
+    runtime.check()
+
+
+@pytest.mark.parametrize("place_of", range(16))
+def test_a_pair_with_one_free_place_is_adopted_and_a_full_one_is_not(
+    place_of: int,
+) -> None:
+    runtime = llama(gib=0.5)
+    start(runtime, 1, list(range(16)), 256)
+    runtime.finish(1)
+    hit = [block for block in range(16) if block != place_of][:3]
+    for block in hit:
+        runtime.share(2, block)
+    runtime.bind(2, 20)
+    assert 1 == runtime.layout.pair_of(place(runtime, 20).granule)
+    runtime.finish(2)
+    runtime.evict(place_of)
+    for block in hit:
+        runtime.share(3, block)
+    runtime.bind(3, 21)
+    runtime.check()
+
+    assert place_of == place(runtime, 21).granule
+
+
+def crowd() -> Runtime:
+    """Partial, copied, due, cached, shared and given-up blocks, each in its pair."""
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0, 1, 2], 44)
+    start(runtime, 2, [5, 6], 20)
+    runtime.apply_step(Step(writes=[(1, 44, 4)]))
+    runtime.apply_step(Step(writes=[(2, 20, 12)], drafts={2: 12}))
+    start(runtime, 3, [7, 8], 32)
+    runtime.finish(3)
+    runtime.apply_step(Step(grants=[(4, [0, 1], [9])], writes=[(4, 32, 3)]))
+    runtime.release(4, 0)
+    start(runtime, 5, [10], 3)
+    return runtime
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"finishes": [1]},
+        {"finishes": [2]},
+        {"finishes": [4]},
+        {"finishes": [5]},
+        {"finishes": [5, 4, 2, 1]},
+        {"releases": [(1, 0), (1, 2)]},
+        {"releases": [(4, 9)]},
+        {"releases": [(2, 6), (2, 5)]},
+        {"releases": [(5, 10)]},
+        {"evicts": [7]},
+        {"evicts": [8, 7]},
+        {"confirms": [(2, 32)]},
+        {"confirms": [(2, 31)]},
+        {"grants": [(4, [], [11, 12])]},
+        {"grants": [(6, [7, 8], [11])]},
+        {"grants": [(6, [5], [])]},
+        {"finishes": [5], "grants": [(6, [], [10])]},
+        {"releases": [(4, 1)], "finishes": [1], "evicts": [1]},
+    ],
+)
+def test_what_a_refused_step_did_is_undone(parts: dict[str, Any]) -> None:
+    """The last of its writes is of nobody."""
+    runtime = crowd()
+    before, order = runtime.snapshot(), list(runtime.eviction_candidates())
+    with pytest.raises(RequestError):
+        runtime.apply_step(Step(**parts, writes=[("nobody", 0, 1)]))
+
+    assert before == runtime.snapshot()
+    assert order == list(runtime.eviction_candidates())
+    runtime.check()
+    runtime.apply_step(Step(**parts))
+    runtime.check()
+
+
+def test_an_owner_fills_the_places_it_empties() -> None:
+    """A pair that its owner empties is no one's; one with blocks left stays its."""
+    runtime = llama(gib=0.5)
+    start(runtime, 1, list(range(18)), 18 * 16)
+    runtime.release(1, 17)
+    runtime.evict(17)
+    runtime.check()
+    assert [0, 1] == runtime.placements.requests[1].pairs
+    runtime.release(1, 16)
+    runtime.evict(16)
+    runtime.check()
+    assert [0] == runtime.placements.requests[1].pairs
+    runtime.release(1, 3)
+    runtime.evict(3)
+    runtime.check()
+    runtime.bind(1, 30)
+
+    assert 3 == place(runtime, 30).granule
