@@ -17,6 +17,7 @@ from patton.errors import (
     PattonError,
     RequestError,
 )
+from patton.requests import NEVER
 from patton.runtime import Runtime
 from patton.steps import Commit, Step
 from tests.core.llama import llama, place, start
@@ -280,3 +281,41 @@ def test_an_owner_fills_the_places_it_empties() -> None:
     runtime.bind(1, 30)
 
     assert 3 == place(runtime, 30).granule
+
+
+def test_a_sharer_that_left_before_a_restart_leaves_nothing_behind() -> None:
+    """The block stays partial, so that its binder may go on and even rewrite it."""
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0], 5)
+    start(runtime, 3, [4], 16)
+    runtime.share(2, 0)
+    runtime.release(2, 0)
+    runtime.restore(runtime.snapshot())
+    assert 2 == runtime.snapshot()["bound"]["0"][5]
+    runtime.apply_step(Step())
+
+    assert NEVER == runtime.snapshot()["bound"]["0"][5]
+    runtime.write(1, 0, 3)
+    runtime.check()
+
+
+def test_a_share_that_is_taken_back_is_owed_no_more() -> None:
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0], 5)
+    for request in (2, 3):
+        runtime.share(request, 0)
+    runtime.release(2, 0)
+
+    assert [[3, 0]] == runtime.snapshot()["owed"]
+
+
+def test_adoptions_and_releases_are_counted() -> None:
+    runtime = llama(gib=0.5)
+    for request in range(3):
+        start(runtime, request, [2 * request, 2 * request + 1], 32)
+        runtime.finish(request)
+    for request in range(2):
+        runtime.share(10 + request, 2 * request + 1)
+        runtime.bind(10 + request, 20 + request)
+
+    assert (2, 6) == (runtime.adopted_pairs, runtime.snapshot()["releases"])
