@@ -228,17 +228,16 @@ def _add_sums(
     used = element < known.head_dim
     burst, lane = np.divmod(terms.component, frame.lanes)
     bad = (lane != 0) | (burst < 0) | (terms.vector != rows.vector[owner])
-    bad |= (rest != 0)[owner] | (part >= times.shape[1])[owner]
+    bad |= (rest != 0)[owner]
+    asked = (rows.component < known.head_dim)[owner]  # the others are padding
+    bad &= asked
     if bad.any():
         at = int(rows.number[owner[np.argmax(bad)]])
         words = "weights of its own query, from a burst's first"
         raise fault_at(stream, at, "a sum", Fault.OPERAND, "another operand", words)
-    inside = burst < times.shape[2]
-    np.add.at(
-        times,
-        (rows.vector[owner], part[owner], np.minimum(burst, times.shape[2] - 1)),
-        inside,
-    )
+    inside = asked & (burst < times.shape[2])
+    owner, burst = owner[inside], burst[inside]
+    np.add.at(times, (rows.vector[owner], part[owner], burst), 1)
     query = rows.vector // frame.heads_per_kv
     for head, window in enumerate(windows):
         first = head * queries.spread
