@@ -126,8 +126,7 @@ class Lifecycle:
             try:
                 self.runtime.share(request, block)
             except BlockStateError:
-                step = self.runtime.step
-                raise UnwrittenHitError(request, block, step, 0) from None
+                raise self._unwritten(request, block) from None
 
     def bind(self, request: str, blocks: Sequence[int]) -> None:
         """A request takes blocks anew; what they held is gone (vLLM evicts by taking).
@@ -208,10 +207,20 @@ class Lifecycle:
     def make_room(
         self, request: str, need: int, whole: int, hits: Sequence[int] = ()
     ) -> bool:
-        """See `PlacementGate.make_room`; without a live pool nothing is evicted."""
-        if self.gate is None:
-            return self.runtime.bindable(request, hits) >= whole
-        return self.gate.make_room(request, need, whole, hits)
+        """See `PlacementGate.make_room`; without a live pool nothing is evicted.
+
+        Raises UnwrittenHitError.
+        """
+        try:
+            if self.gate is None:
+                return self.runtime.bindable(request, hits) >= whole
+            return self.gate.make_room(request, need, whole, hits)
+        except BlockStateError as error:
+            raise self._unwritten(request, error.block) from None
+
+    def _unwritten(self, request: str, block: int) -> UnwrittenHitError:
+        """Of a hit on a block that the runtime has dropped: nobody had written it."""
+        return UnwrittenHitError(request, block, self.runtime.step, 0)
 
     # --- steps --------------------------------------------------------------------
 

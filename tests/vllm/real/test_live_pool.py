@@ -38,7 +38,7 @@ def disagreements(served: Served, steps: int) -> Iterator[str]:
 def test_ten_thousand_steps(tmp_path: Path, gated: bool) -> None:
     """32 running of 64 open chats: tables, references and levels at every step."""
     serving = Serving(
-        usable=8192,
+        usable=2048,
         running=32,
         open=64,
         budget=2048,
