@@ -7,87 +7,40 @@ itself. Sources keep their content at every moment, so that a commit which was
 interrupted can be begun again.
 
 By induction on the copies made: the three clauses of `so_far` hold before the first,
-and if they hold after some, they hold after one more. A solver that is asked about any
-number of copies finds proofs but no counterexamples; those come from two copies.
+and if they hold after some, they hold after one more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, partial
 
 import attrs
 import z3
 
-from proofs.numbers import Term, Truth, Work
-from proofs.theorem import Claim, Theorem, Without
+from proofs.numbers import Term, Work
+from proofs.theorem import Claim, Without
+from proofs.turns import Turns, by_induction, claimed_all, suppose_all
 
 
 @attrs.frozen(eq=False)
-class Scope:
-    """Which copies and bursts there are, and how to say something of all of them."""
-
-    burst: Term  # the sort
-    copies: Term  # how many
-    all_bursts: Callable[[str, Callable[[Term], Term]], Term]
-    all_numbers: Callable[[str, Callable[[Term], Term]], Term]
-
-
-@cache
-def any_number() -> Scope:
-    """Any number of copies among any number of bursts."""
-    sort = z3.DeclareSort("Burst")
-
-    def forall(variable: Term, says: Callable[[Term], Term]) -> Term:
-        return z3.ForAll(variable, says(variable))
-
-    return Scope(
-        burst=sort,
-        copies=z3.Int("copies"),
-        all_bursts=lambda name, says: forall(z3.Const(name, sort), says),
-        all_numbers=lambda name, says: forall(z3.Int(name), says),
-    )
-
-
-@cache
-def two_of_three() -> Scope:
-    """Two copies among three bursts."""
-    sort, bursts = z3.EnumSort("FewBursts", ("first", "second", "third"))
-    numbers = [z3.IntVal(number) for number in range(2)]
-    return Scope(
-        burst=sort,
-        copies=z3.IntVal(2),
-        all_bursts=lambda _, says: z3.And(*map(says, bursts)),
-        all_numbers=lambda _, says: z3.And(*map(says, numbers)),
-    )
-
-
 class Copies:
     """Copies of which `done` are made; what a burst holds after so many."""
 
-    def __init__(self, scope: Scope) -> None:
-        bits = z3.DeclareSort("Bits")
-        self.scope = scope
-        self.source = z3.Function("source", z3.IntSort(), scope.burst)
-        self.target = z3.Function("target", z3.IntSort(), scope.burst)
-        self.held = z3.Function("held", z3.IntSort(), scope.burst, bits)
-        self.done = z3.Int("done")
-
-    def each(self, name: str, says: Callable[[Term], Term]) -> Term:
-        """That something holds of every copy."""
-
-        def of_one(i: Term) -> Term:
-            return z3.Implies(z3.And(0 <= i, i < self.scope.copies), says(i))
-
-        return self.scope.all_numbers(name, of_one)
+    turns: Turns
+    done: Term
+    source: Callable[..., Term]
+    target: Callable[..., Term]
+    held: Callable[..., Term]
 
     def each_two(self, says: Callable[[Term, Term], Term]) -> Term:
         """That something holds of any two copies."""
-        return self.each("i", lambda i: self.each("j", lambda j: says(i, j)))
+        each = self.turns.each_command
+        return each(lambda i: each(lambda j: says(i, j)), "i")
 
-    def so_far(self, done: Term) -> Iterator[tuple[str, Term]]:
+    def so_far(self, done: Term) -> dict[str, Term]:
         """What holds when so many copies are made."""
         source, target, held = self.source, self.target, self.held
+        each = self.turns.each_command
 
         def moved(j: Term) -> Term:
             return z3.Implies(j < done, held(done, target(j)) == held(0, source(j)))
@@ -96,17 +49,25 @@ class Copies:
             return held(done, source(j)) == held(0, source(j))
 
         def aside(b: Term) -> Term:
-            is_no_target = self.each("j", lambda j: b != target(j))
+            is_no_target = each(lambda j: b != target(j))
             return z3.Implies(is_no_target, held(done, b) == held(0, b))
 
-        yield "targets hold what sources held", self.each("j", moved)
-        yield "sources are as they were", self.each("j", kept)
-        yield "all else is as it was", self.scope.all_bursts("b", aside)
+        return {
+            "targets hold what sources held": each(moved),
+            "sources are as they were": each(kept),
+            "all else is as it was": self.turns.each("thing", aside, "b"),
+        }
 
 
-def given(space: Work, scope: Scope) -> tuple[Work, Copies]:
+def given(space: Work, turns: Turns) -> tuple[Work, Copies]:
     """Some copies, of which some are done and did what was to be done."""
-    c = Copies(scope)
+    c = Copies(
+        turns,
+        z3.Int("copies done"),
+        turns.function("source", "command", "thing"),
+        turns.function("target", "command", "thing"),
+        turns.function("held", "command", "thing", "value"),
+    )
 
     def after_next(b: Term) -> Term:
         copied = c.held(c.done, c.source(c.done))
@@ -116,42 +77,35 @@ def given(space: Work, scope: Scope) -> tuple[Work, Copies]:
     def distinct(i: Term, j: Term) -> Term:
         return z3.Implies(c.target(i) == c.target(j), i == j)
 
-    def apart(i: Term, j: Term) -> Term:
-        return c.source(i) != c.target(j)
-
     premises = {
         "targets differ": c.each_two(distinct),
-        "no target is a source": c.each_two(apart),
-        "the next one is made": scope.all_bursts("b", after_next),
-        "some are done": z3.And(0 <= c.done, c.done < scope.copies),
+        "no target is a source": c.each_two(lambda i, j: c.source(i) != c.target(j)),
+        "the next one is made": turns.each("thing", after_next, "b"),
+        "some are done": z3.And(0 <= c.done, c.done < turns.commands),
     }
-    premises |= {f"after some, {name}": term for name, term in c.so_far(c.done)}
-    for name, term in premises.items():
-        space.assume(name, Truth(space, term))
+    premises |= {f"after some, {says}": t for says, t in c.so_far(c.done).items()}
+    suppose_all(space, premises)
     return space, c
 
 
 def claim(space: Work, c: Copies) -> Iterator[Claim]:
     """Before the first, and after one more."""
-    for name, term in c.so_far(z3.IntVal(0)):
-        yield Claim(f"before the first, {name}", Truth(space, term))
-    for name, term in c.so_far(c.done + 1):
-        yield Claim(f"after one more, {name}", Truth(space, term))
+    for when, done in {
+        "before the first": z3.IntVal(0),
+        "after one more": c.done + 1,
+    }.items():
+        claims = {f"{when}, {says}": term for says, term in c.so_far(done).items()}
+        yield from claimed_all(space, claims)
 
 
 THEOREMS = (
-    Theorem(
-        name="copies_in_turn_are_copies_at_once",
-        clause="MAP-COMMIT",
-        kind="induction",
-        given=partial(given, scope=any_number()),
-        claim=claim,
-        witness=None,
-        few=partial(given, scope=two_of_three()),
-        planted=(
-            Without("targets differ"),
-            Without("no target is a source"),
-            Without("the next one is made"),
-        ),
+    by_induction(
+        "copies_in_turn_are_copies_at_once",
+        "MAP-COMMIT",
+        given,
+        claim,
+        Without("targets differ"),
+        Without("no target is a source"),
+        Without("the next one is made"),
     ),
 )
