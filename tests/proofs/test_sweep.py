@@ -6,6 +6,7 @@ from patton.layout import Layout
 from proofs.layouts import many_layouts, small_layouts
 from proofs.swaps import swapped
 from proofs.sweep import main, prove_on, sample, swept
+from proofs.theorems import THEOREMS
 
 LAYOUTS = many_layouts()
 
@@ -45,3 +46,34 @@ def test_the_command_reports_its_count(capsys: pytest.CaptureFixture[str]) -> No
     """A line with what was proved, and the status."""
     assert 0 == main(["--count", "1", "--jobs", "1"])
     assert "1 layouts" in capsys.readouterr().out
+
+
+def test_what_is_swept_is_about_layouts() -> None:
+    """All but that two places of a kind differ, which follows from coming back."""
+    names = {theorem.name for theorem in swept()}
+    about = {t.name for t in THEOREMS if t.is_about_layouts and not t.branches}
+
+    assert {"CMD-RUNS", "DEV-ALONE"} < {theorem.clause for theorem in swept()}
+    assert about - names == {
+        f"{kind}_and_{kind}_share_no_address" for kind in ("key", "value", "slot")
+    }
+
+
+def test_a_number_that_does_not_fit_is_a_failure() -> None:
+    """Arrays hold 64 bits; a larger number on the way wraps, also if it comes back."""
+    layout, large = small_layouts()[-1], 2**62
+    with swapped(
+        "addresses.key_address", "token % m.banks", f"token % m.banks + 4 * {large}"
+    ):
+        failures = prove_on(layout).failures
+
+    assert any("key_comes_back: operators refuted on" in text for text in failures)
+
+
+def test_the_command_ends_with_status_1_on_a_failure(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with swapped("addresses.key_address", "token % m.banks", "0"):
+        assert 1 == main(["--count", "1", "--jobs", "1"])
+
+    assert "key_comes_back" in capsys.readouterr().out
