@@ -85,9 +85,9 @@ class Placements:
         cls,
         layout: Layout,
         blocks: int,
-        choice: Choice = "spread",
-        adoption: bool = True,
-        commit_zone: bool = True,
+        choice: Choice,
+        adoption: bool,
+        commit_zone: bool,
     ) -> Placements:
         """`blocks` unbound blocks on a device whose memory is all free."""
         return cls(

@@ -319,3 +319,41 @@ def test_adoptions_and_releases_are_counted() -> None:
         runtime.bind(10 + request, 20 + request)
 
     assert (2, 6) == (runtime.adopted_pairs, runtime.snapshot()["releases"])
+
+
+def test_a_block_in_slot_0_fills_with_drafts_and_is_due_once_confirmed() -> None:
+    """Over a block's end, where the general way of writing is taken."""
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0, 1], 10)
+    assert 0 == place(runtime, 0).slot
+    first = runtime.apply_step(Step(writes=[(1, 10, 7)], drafts={1: 1}))
+
+    assert [Commit(0, 1, 0, 0, 1, 0)] == first.commits
+    assert [(0, 10, 6, 10), (1, 0, 1, 16)] == [
+        (row[0], row[4], row[5], row[7]) for row in first.rows
+    ]
+    runtime.check()
+
+
+def test_a_shorter_rewrite_takes_commits_back() -> None:
+    """Of a copied block that is written again, and of one beyond the end."""
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0, 1, 2], 10)
+    runtime.apply_step(Step(writes=[(1, 10, 20)], drafts={1: 20}))
+    runtime.apply_step(Step(writes=[(1, 30, 2)], drafts={1: 2}))
+    runtime.confirm(1, 32)
+    assert {0, 1} == {commit.block for commit in runtime.apply_step(Step()).commits}
+    runtime.apply_step(Step(writes=[(1, 12, 1)]))
+    runtime.check()
+
+    assert [] == runtime.apply_step(Step()).commits
+    assert ({}, {}) == (runtime.placements.due, runtime.placements.copied)
+
+
+def test_a_full_block_in_its_place_is_never_due() -> None:
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0, 1], 16)
+    plan = runtime.apply_step(Step(writes=[(1, 0, 17)]))
+
+    assert [] == plan.commits
+    runtime.check()

@@ -196,3 +196,61 @@ def test_what_just_fits_is_no_refusal(parts: dict[str, Any]) -> None:
     runtime = scene()
     runtime.apply_step(Step(**parts))
     runtime.check()
+
+
+def test_a_block_given_up_is_not_the_last_of_all() -> None:
+    """In tables it is -1, which would be the last block's index."""
+    runtime = llama(gib=0.5, blocks=2)
+    start(runtime, 1, [0, 1], 20)
+    runtime.release(1, 0)
+    with pytest.raises(SharedBlockError) as raised:
+        runtime.write(1, 10, 12)
+
+    assert (1, 10, -1, "released", 1) == attrs.astuple(raised.value)
+
+
+def test_a_rewrite_leaves_what_is_shared_in_this_step() -> None:
+    """It ends before block 1, which another request shares in the same step."""
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0, 1], 32)
+    step = Step(grants=[(2, [1], [3])], writes=[(1, 5, 11), (2, 16, 1)])
+    with pytest.raises(SharedBlockError) as raised:
+        runtime.apply_step(step)
+
+    assert (1, 16, 1) == attrs.astuple(raised.value)[:3]
+
+
+@pytest.mark.parametrize(
+    ("read", "error"),
+    [
+        ((1, 21, 21), RequestError),
+        ((1, 23, 21), RequestError),
+        ((1, 21, 23), UnwrittenReadError),
+        ((2, 0, 21), UnwrittenReadError),
+        ((2, 0, 20), None),
+        ((1, 20, 21), None),
+    ],
+)
+def test_a_read_ends_where_its_request_does(
+    read: tuple[int, int, int], error: type[PattonError] | None
+) -> None:
+    """Request 1 ends at 21, after this step's token, as request 0 does; 2 at 20."""
+    runtime = llama(gib=0.5)
+    for request in range(3):
+        start(runtime, request, [2 * request, 2 * request + 1], 20)
+    step = Step(writes=[(0, 20, 1), (1, 20, 1)], reads=[read])
+    if error is None:
+        runtime.apply_step(step)
+    else:
+        with pytest.raises(error):
+            runtime.apply_step(step)
+
+
+def test_a_read_does_not_touch_a_block_given_up() -> None:
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0, 1, 2], 48)
+    runtime.release(1, 1)
+    for bounds in ((0, 17), (31, 33), (16, 32)):
+        with pytest.raises(RequestError):
+            runtime.apply_step(Step(reads=[(1, *bounds)]))
+    runtime.apply_step(Step(reads=[(1, 0, 16), (1, 32, 48)]))
