@@ -80,8 +80,11 @@ def _sequence(work: Work) -> _Sequence:
         first = changes(channel, row, work.pattern[unit], head)
     step = np.arange(len(unit)) - first[numbers(first, len(unit))]
     if work.alike:
-        keys = np.stack([row, work.pattern[unit], head, step])
-        step = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
+        keys = (step, head, work.pattern[unit], row)
+        order = np.lexsort(keys)
+        starts = changes(*(key[order] for key in keys))
+        step = np.empty_like(step)
+        step[order] = numbers(starts, len(step))
     opens = np.zeros(len(unit), np.bool_)
     opens[changes(channel, row)] = True
     order = np.lexsort((channel, step))

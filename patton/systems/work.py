@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from patton.commands import Frame, Loads, Queries
+from patton.device.cells import split_points, spread_over
 from patton.generate.ragged import changes, merged, offsets, owners, ranges
 from patton.steps import Ints
 from patton.systems.maps import Holdings, KeyMap, Map, Spots
@@ -90,14 +91,18 @@ class Work:
         """
         if self.frame.heads_per_kv > 1:
             return np.arange(len(self.row)), self.burst, self.count
-        unit, burst = owners(self.count), ranges(self.burst, self.count)
-        width = self.frame.bursts_per_row
-        place, content = self.channel[unit] * width + burst, self.pattern[unit]
+        # Between two neighbouring points units load all bursts or none.
+        points = split_points(self.burst, self.count)
+        cells = spread_over(points, self.burst, self.count)
+        unit, interval = cells.source, cells.value
+        place, content = self.channel[unit] * len(points) + interval, self.pattern[unit]
         order = np.argsort(place, kind="stable")
-        loaded = np.zeros(len(unit), np.bool_)
-        same = (np.diff(place[order]) == 0) & (np.diff(content[order]) == 0)
-        loaded[order[1:]] = same
-        runs = merged(unit[~loaded], burst[~loaded], 1, width)
+        missing = np.ones(len(unit), np.bool_)
+        changed = (np.diff(place[order]) != 0) | (np.diff(content[order]) != 0)
+        missing[order[1:]] = changed
+        unit, first = unit[missing], points[interval[missing]]
+        count = points[interval[missing] + 1] - first
+        runs = merged(unit, first, count, self.frame.bursts_per_row)
         return runs.group, runs.first, runs.count
 
     def counts(self, burst_bytes: int) -> Counts:
