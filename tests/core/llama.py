@@ -7,7 +7,7 @@ from typing import Any
 from patton.config import aim_gddr6, model_preset
 from patton.layout import Layout
 from patton.runtime import Runtime
-from patton.steps import Placement, Step
+from patton.steps import Placement, Request, Step
 
 
 def llama(**options: Any) -> Runtime:
@@ -23,7 +23,7 @@ def place(runtime: Runtime, block: int) -> Placement:
     return found
 
 
-def start(runtime: Runtime, request: int, blocks: list[int], tokens: int) -> None:
+def start(runtime: Runtime, request: Request, blocks: list[int], tokens: int) -> None:
     """Bind and write the first tokens of a request, commits published."""
     step = Step(grants=[(request, [], blocks)], writes=[(request, 0, tokens)])
     runtime.publish(runtime.apply_step(step))
