@@ -121,9 +121,10 @@ def _block(state: Placements, block: int) -> State:
 def eviction_order(world: World) -> tuple[State, State]:
     """Times of pairs, and the heap with its stale entries, by the order of times."""
     pool = world.runtime.placements.pool
-    times = sorted({*pool.last_release, *(time for time, _ in pool._heap)})  # noqa: SLF001
+    entries = pool._heap  # noqa: SLF001 - what is out of date in it shows nowhere else
+    times = sorted({*pool.last_release, *(time for time, _ in entries)})
     rank = {time: index for index, time in enumerate(times)}
-    heap = sorted((rank[time], pair) for time, pair in pool._heap)  # noqa: SLF001
+    heap = sorted((rank[time], pair) for time, pair in entries)
     return tuple(rank[time] for time in pool.last_release), tuple(heap)
 
 
