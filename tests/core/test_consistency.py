@@ -99,6 +99,7 @@ CONTRADICTIONS: list[tuple[Callable[[Placements], None], str]] = [
     (put("confirmed", 0, -1), "levels of block 0 in order"),
     (one_up("confirmed", 1), "levels of block 1 in order"),
     (one_up("written", 0), "levels of block 0 in order"),
+    (one_up("written", 8), "levels of block 8 in order"),
     (put("confirmed", 6, 15), "unreferenced block 6 full"),
     (of_request(1, "id", 9), "name of request"),
     (of_request(2, "pairs", [4, 0]), "repeated pairs of request 2"),
@@ -174,6 +175,21 @@ def test_a_slot_lies_in_the_stripe_of_its_block() -> None:
         runtime.check()
 
     assert ("stripe of the slot of block 0", 1, 0) == astuple(raised.value)
+
+
+def test_a_pair_has_one_owner_of_all() -> None:
+    runtime = llama(gib=0.5)
+    for request in range(3):
+        start(runtime, request, [request], 16)
+    runtime.placements.requests[2].pairs = list(runtime.placements.requests[0].pairs)
+    with pytest.raises(InconsistencyError, match="repeated pairs of request 2"):
+        runtime.check()
+
+
+def test_a_request_may_have_written_nothing() -> None:
+    runtime = llama(gib=0.5)
+    runtime.bind(1, 0)
+    runtime.check()
 
 
 # --- snapshots ------------------------------------------------------------------------
