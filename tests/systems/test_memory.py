@@ -362,19 +362,29 @@ def test_devices_and_models_are_checked() -> None:
         memory_of("neupims", LLAMA, channels_per_request=3)
 
 
-@pytest.mark.parametrize("name", [n for n in SYSTEMS if n not in {"attenpim", "l3"}])
+SHAPES = {
+    "more layers": model_preset("qwen3-8b"),
+    "stripes": ModelConfig("two heads", 4, 2, 8, 128, 4096),
+    "padding": ModelConfig("narrow", 4, 8, 8, 80, 4096),
+    "folds": ModelConfig("64 heads", 4, 64, 64, 128, 4096),
+    "one head": ModelConfig("one head", 4, 1, 2, 128, 4096),
+}
+# CENT's Keys and Values, and heads side by side, take whole numbers of heads.
+WITHOUT = {
+    "stripes": {"l3"},
+    "padding": {"attenpim", "l3"},
+    "folds": {"cent", "attenpim", "l3"},
+    "one head": {"attenpim", "l3"},
+}
+
+
 @pytest.mark.parametrize(
-    "model",
-    [
-        model_preset("qwen3-8b"),
-        ModelConfig("two heads", 4, 2, 8, 128, 4096),  # stripes
-        ModelConfig("narrow", 4, 8, 8, 80, 4096),  # padding
-    ],
-    ids=lambda model: model.name,
+    ("shape", "name"),
+    [(s, n) for s in SHAPES for n in SYSTEMS if n not in WITHOUT.get(s, ())],
 )
-def test_other_shapes(name: str, model: ModelConfig) -> None:
-    """More layers, several Value granules side by side, elements that fill no rows."""
-    scene = Scene.of(system(name), model)
+def test_other_shapes(shape: str, name: str) -> None:
+    """Several Value granules side by side, padding, heads that share channels."""
+    scene = Scene.of(system(name), SHAPES[shape])
     step = Step()
     for request, count in (("a", 40), ("b", 17)):
         scene.write(step, request, count)
