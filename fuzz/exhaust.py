@@ -35,7 +35,7 @@ from patton.steps import Request
 State = tuple[Any, ...]
 
 NAMES = 3  # of requests
-LONGEST = 6  # sequences of which the numbers are known
+LONGEST = 6  # operations of a sequence, by default
 
 
 @attrs.frozen
