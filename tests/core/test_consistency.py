@@ -95,6 +95,7 @@ CONTRADICTIONS: list[tuple[Callable[[Placements], None], str]] = [
     (one_up("written", 7), "slot and levels of unbound block 7"),
     (one_up("confirmed", 7), "slot and levels of unbound block 7"),
     (put("granule", 0, -2), "granule of block 0 in range"),
+    (put("granule", 0, 224), "granule of block 0 in range"),
     (put("granule", 1, 2), "block in granule 2"),
     (put("confirmed", 0, -1), "levels of block 0 in order"),
     (one_up("confirmed", 1), "levels of block 1 in order"),

@@ -6,7 +6,14 @@ import attrs
 import numpy as np
 import pytest
 
-from patton.errors import PairRangeError, StaleBindingError, StepOrderError
+from patton.errors import (
+    ArgumentError,
+    BlockStateError,
+    PairRangeError,
+    RequestError,
+    StaleBindingError,
+    StepOrderError,
+)
 from patton.steps import Commit, PlacedStep, Request, Step
 from tests.core.llama import llama, place, start
 
@@ -42,6 +49,7 @@ def test_a_placed_step_has_every_number_in_its_place() -> None:
     placed = plan.place()
 
     assert (plan.step, 4) == (placed.step, plan.step)
+    assert placed.layout is runtime.layout
     assert ("w", "r", "g") == placed.requests
     assert placed is plan.place()
     assert [[1, 0, 4, 12, 0, 20], [2, 2, 0, 2, 0, 32]] == plain(placed, "write")
@@ -157,3 +165,23 @@ def test_what_could_be_bound_depends_on_what_is_shared_first() -> None:
     runtime.share(3, 0)
     assert free + 13 == runtime.bindable(3)
     assert free == runtime.bindable(3, [5])
+
+
+def test_what_cannot_be_bound_is_refused_by_the_same_words() -> None:
+    runtime = llama(gib=0.5)
+    with pytest.raises(RequestError) as request:
+        runtime.bindable(1.5)  # type: ignore[arg-type]
+    with pytest.raises(BlockStateError) as block:
+        runtime.bindable(1, [9])
+
+    assert ("bindable", 1.5) == attrs.astuple(request.value)[:2]
+    assert ("share", 9, "unbound", "a bound block") == attrs.astuple(block.value)
+
+
+def test_a_step_of_another_form_is_refused_as_such() -> None:
+    runtime = llama(gib=0.5)
+    with pytest.raises(ArgumentError) as raised:
+        runtime.apply_step(Step(writes=[5]))  # type: ignore[list-item]
+
+    found = raised.value
+    assert ("apply_step", "writes", 5) == attrs.astuple(found)[:3]
