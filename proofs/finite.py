@@ -62,7 +62,8 @@ def replay(
         broken = tuple(c for c in theorem.claim(*case_given) if not c.holds)
     except ArithmeticError as error:
         broken = (Claim("the code runs", False, {"error": repr(error)}),)
-    return Counterexample(case, broken) if broken and not space.broken else None
+    found = Counterexample(attrs.evolve(case, values=space.asked), broken)
+    return found if broken and not space.broken else None
 
 
 def keeps_premises(theorem: Theorem, case: Case) -> bool:

@@ -141,6 +141,7 @@ class OneCase:
         self.dropped: frozenset[str] = frozenset()
         self.rounds_down = False
         self.broken: list[str] = []  # premises that the case does not keep
+        self.asked: dict[str, int] = {}  # its values, in the order of the theorem
 
     def geometry(self) -> Geometry:
         """The layout's own numbers."""
@@ -152,15 +153,16 @@ class OneCase:
 
     def count(self, name: str) -> Any:
         """The value that the case has for it."""
-        self.assume(f"{name} is positive", self._values[name] >= 1)
-        return self._values[name]
+        value = self.asked[name] = self._values[name]
+        self.assume(f"{name} is positive", value >= 1)
+        return value
 
     def remind(self, lemma: Lemma, **numbers: Any) -> None:
         """Integers need no lemmas."""
 
     def number(self, name: str, below: Any) -> Any:
         """The value that the case has for it."""
-        value = self._values[name]
+        value = self.asked[name] = self._values[name]
         self.assume(f"{name} is below its bound", 0 <= value < below)
         return value
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from math import lcm
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from patton import layout
+from proofs.check import check
 from proofs.spaces import AllGeometries
 from proofs.standins import StandIns
+from proofs.theorems import acceptance
 
 COUNTS = st.integers(1, 400)
 
@@ -84,3 +87,20 @@ def test_negative_counts_are_no_counts() -> None:
     assert "1 <= a" == str(is_count(space.count("a")).term)
     with pytest.raises(AssertionError):
         is_count(space.count("b"), 5)
+
+
+def test_a_contract_that_nothing_keeps_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From it everything follows, also what a planted bug makes false."""
+    kept = StandIns._assume_ceil
+
+    def too_much(self: StandIns, dividend: Any, divisor: Any, parts: Any) -> None:
+        kept(self, dividend, divisor, parts)
+        self._assume("one part more is none", parts + 1 == parts)
+
+    monkeypatch.setattr(StandIns, "_assume_ceil", too_much)
+    for theorem in acceptance.THEOREMS:
+        result = check(theorem)
+        assert ("deaf", 0) == (result.status, result.bugs_refuted)
+        assert len(theorem.planted) == len(result.details)
