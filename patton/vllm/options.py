@@ -7,13 +7,15 @@ from typing import Any, Literal, get_args
 
 import attrs
 
-from patton.config import DeviceConfig, device_preset
+from patton.config import DeviceConfig, ElementType, device_preset
 from patton.engine.placement_gate import EVICTIONS, Eviction
 from patton.errors import ConfigError
 from patton.pairs import CHOICES, Choice
 
 SOURCE = "kv_connector_extra_config"
 
+Element = Literal["bf16", "fp16"]
+ELEMENTS: tuple[Element, ...] = get_args(Element)
 Check = Literal["data", "placement"]
 CHECKS: tuple[Check, ...] = get_args(Check)
 Unwritten = Literal["error", "withdraw"]
@@ -37,16 +39,17 @@ def _boolean(_: object, field: attrs.Attribute[bool], value: bool) -> None:
 class Options:
     """Options of the connector; all have defaults. Raises ConfigError.
 
-    device: name of a preset; capacity_gib: its size, else the preset's. pair_blocks,
-    slots: see `Layout.of`. choice, adoption, commit_zone: see `Runtime.of`. eviction:
-    see `PlacementGate`. check: "data" executes every stream on the reference device,
-    "placement" only generates them. unwritten: whether a block that was cached but
-    never written is withdrawn from the cache as soon as that is known, or an error
-    once it is hit.
+    device: name of a preset; capacity_gib: its size, else the preset's; element: what
+    Keys and Values are there. pair_blocks, slots: see `Layout.of`. choice, adoption,
+    commit_zone: see `Runtime.of`. eviction: see `PlacementGate`. check: "data" executes
+    every stream on the reference device, "placement" only generates them. unwritten:
+    whether a block that was cached but never written is withdrawn from the cache as
+    soon as that is known, or an error once it is hit.
     """
 
     device: str = "aim-gddr6"
     capacity_gib: float | None = None
+    element: Element = attrs.field(default="bf16", validator=_one_of(ELEMENTS))
     pair_blocks: int | None = None
     slots: int | None = None
     choice: Choice = attrs.field(default="spread", validator=_one_of(CHOICES))
@@ -67,5 +70,6 @@ class Options:
 
     def device_config(self) -> DeviceConfig:
         """The device. Raises DeviceConfigError."""
-        device = device_preset(self.device)
+        element = ElementType[self.element.upper()]
+        device = attrs.evolve(device_preset(self.device), element=element)
         return device if self.capacity_gib is None else device.scaled(self.capacity_gib)

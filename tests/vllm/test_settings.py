@@ -34,6 +34,7 @@ LAYOUT = Layout.of(tiny_device(), model_preset("tiny"))
     [
         ({"devise": "tiny"}, "devise is 'tiny'; accepted: one of device, "),
         ({"check": "all"}, "check is 'all'; accepted: data or placement"),
+        ({"element": "int8"}, "element is 'int8'; accepted: bf16 or fp16"),
         ({"choice": 3}, "choice is 3; accepted: spread or packed"),
         ({"adoption": "no"}, "adoption is 'no'; accepted: true or false"),
         ({"eviction": "none"}, "eviction is 'none'"),
@@ -49,6 +50,7 @@ def test_options_are_checked(settings: dict[str, Any], text: str) -> None:
 def test_the_device_is_a_preset_of_any_size() -> None:
     """Its name and its size are checked by those who know them."""
     assert 2 == Options.of({"capacity_gib": 2}).device_config().capacity_bytes >> 30
+    assert Options.of({"element": "fp16"}).device_config().element.label == "fp16"
     for settings in ({"device": "gpu"}, {"capacity_gib": 0}):
         with pytest.raises(DeviceConfigError):
             Options.of(settings).device_config()
