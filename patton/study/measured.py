@@ -88,8 +88,14 @@ class Measured:
         return float(seconds) * 1e6 / self.tokens
 
     def decode_only(self, cost: Cost, phases: Iterable[str]) -> float:
-        """Sum over the timed steps in which nothing was prefilled (us, or uJ)."""
+        """Sum over the timed steps in which nothing was prefilled (us, or uJ).
+
+        Raises ConfigError if there was none.
+        """
         chosen = [prefill == 0 for _, prefill, *_ in self.result["timed"]]
+        if not any(chosen):
+            accepted = "at least 1; time more steps"
+            raise ConfigError("study", "timed steps without prefill", 0, accepted)
         costs = self.result[_KINDS[cost]]
         sampled = [costs[phase]["sampled"] for phase in phases if phase in costs]
         rows = (sum(step) for step in zip(*sampled, strict=True))

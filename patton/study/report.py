@@ -80,7 +80,7 @@ def _section(
 ) -> Section:
     compared = [figure for figure in figures if figure.paper is not None]
     deviating = dict.fromkeys(f.quantity for f in compared if f.deviates)
-    explanations = experiment.explanations
+    explanations = experiment.explain(figures)
     return Section(
         experiment=experiment,
         command=command,

@@ -111,7 +111,6 @@ PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
     "quick": {
         "steps": 3_000,
         "every": 150,
-        "block_steps": 6_000,
         "pools": (40, 56, 64, 80),
         "pair_sizes": (1, 4, 16, 64),
     },

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
+from statistics import mean
 
+from patton.config import model_preset
 from patton.study.experiments.experiment import Experiment, Results
-from patton.study.measured import COSTS, PARTS, PREFILL, UNITS, Cost, Measured
+from patton.study.measured import (
+    ATTENTION,
+    COSTS,
+    PARTS,
+    PREFILL,
+    UNITS,
+    Cost,
+    Measured,
+)
 from patton.study.plots import Axes, Plot, bars
+from patton.study.prefill import A100_PCIE
 from patton.study.results import ALL_MODELS, Figure, geometric_mean
 from patton.study.serving import ServeTask
 from patton.study.settings import LONG, SHORT, Settings
@@ -68,7 +79,7 @@ def figures(settings: Settings, results: Results) -> list[Figure]:
 
 
 def _parts(task: ServeTask, run: Measured) -> list[Figure]:
-    system = f"{task.system}, context {task.max_context}"
+    system = _label(task.system, task.max_context)
     found = []
     for cost in COSTS:
         unit = UNITS[cost]
@@ -167,6 +178,123 @@ def _part_plot(found: Sequence[Figure], model: str, cost: Cost) -> Plot:
     )  # fmt: skip
 
 
+def explain(found: Sequence[Figure]) -> dict[str, str]:
+    """Which parts make a ratio, and what its prefill is worth."""
+    values = {(f.model, f.system, f.quantity): f.value for f in found}
+    models = list(dict.fromkeys(f.model for f in found if f.model != ALL_MODELS))
+    reasons: dict[str, str] = {}
+    for (other, cost), paper in PAPER.items():
+        if other not in OTHERS:
+            continue
+        systems = [_label(name, context_of(other)) for name in (PAPER_POLICY, BEST)]
+        against = _label(other, context_of(other))
+        reasons[f"{RATIOS[cost]} over {other}"] = _of_parts(
+            values, models, cost, against, systems
+        ) + _of_prefill(values, models, cost, against, paper)
+    for cost in COSTS:
+        reasons[f"{RATIOS[cost]} over the paper's four"] = (
+            "The geometric mean of the four ratios above it, with their reasons."
+        )
+    return reasons
+
+
+def _label(system: str, context: int) -> str:
+    return f"{system}, context {context}"
+
+
+def _of_parts(
+    values: Mapping[tuple[str, str, str], float],
+    models: Sequence[str],
+    cost: Cost,
+    against: str,
+    systems: Sequence[str],
+) -> str:
+    """Part by part, the other system by PATTON's two policies, mean of the models."""
+    ours, best = systems
+    words = []
+    for part in ATTENTION:
+        quantity = f"{cost} of {part}"
+        ratios = (
+            geometric_mean(
+                [
+                    _of(values, model, against, quantity)
+                    / _of(values, model, name, quantity)
+                    for model in models
+                ]
+            )
+            for name in (ours, best)
+        )
+        first, second = ratios
+        words.append(f"{part} {first:.2f} ({second:.2f})")
+    return (
+        "Part by part, by the paper's policy (by our best): " + ", ".join(words) + "."
+    )
+
+
+def _of_prefill(
+    values: Mapping[tuple[str, str, str], float],
+    models: Sequence[str],
+    cost: Cost,
+    against: str,
+    paper: float,
+) -> str:
+    """The share of prefill, and the price of it at which the paper's ratio follows."""
+    shares = [
+        _of(values, model, against, f"{cost} of {PREFILL}")
+        / _of(values, model, against, f"{cost}, all")
+        for model in models
+    ]
+    text = f" Runtime-induced prefill is {mean(shares):.0%} of its {cost}"
+    if cost == "latency" or mean(shares) < 0.1:
+        return text + "."
+    scale = _fitting_price(values, models, cost, against, paper)
+    watts = A100_PCIE.watts
+    if scale is None:
+        return f"{text}, at {watts:.0f} W; no price of it would give the paper's ratio."
+    return (
+        f"{text}, at {watts:.0f} W, an upper bound; the paper measured it. With "
+        f"{scale * watts:.0f} W the ratio would be the paper's."
+    )
+
+
+def _fitting_price(
+    values: Mapping[tuple[str, str, str], float],
+    models: Sequence[str],
+    cost: Cost,
+    against: str,
+    paper: float,
+) -> float | None:
+    """The factor on prefill's cost that makes the ratio the paper's, by bisection."""
+    ours = _label(PAPER_POLICY, int(against.rpartition(" ")[2]))
+
+    def ratio(scale: float) -> float:
+        def cost_of(model: str, name: str) -> float:
+            whole = _of(values, model, name, f"{cost}, all")
+            prefill = _of(values, model, name, f"{cost} of {PREFILL}")
+            return whole + (scale - 1) * prefill
+
+        return geometric_mean(
+            [cost_of(model, against) / cost_of(model, ours) for model in models]
+        )
+
+    low, high = 0.0, 4.0
+    if not ratio(low) < paper < ratio(high):
+        return None
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if ratio(middle) < paper else (low, middle)
+    return low
+
+
+def _of(
+    values: Mapping[tuple[str, str, str], float], model: str, name: str, quantity: str
+) -> float:
+    """A run's value; where a model's context is shorter, the run has that."""
+    system, _, context = name.partition(", context ")
+    limit = min(int(context), model_preset(model).max_context)
+    return values[model, _label(system, limit), quantity]
+
+
 EXPERIMENT = Experiment(
     NAME,
     "Comparison of the systems (Fig. 7)",
@@ -177,4 +305,5 @@ EXPERIMENT = Experiment(
     tasks,
     figures,
     plots,
+    explain,
 )

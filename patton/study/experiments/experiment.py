@@ -19,8 +19,8 @@ class Experiment:
     """One study of the paper's evaluation, or one beyond it.
 
     about: what it measures and how, for the report. tasks: what to do; figures: what
-    that gives, of the results of all its tasks; plots: pictures of its figures alone.
-    explanations: quantity -> why it differs from the paper's, for those that do.
+    that gives, of the results of all its tasks; plots: pictures of its figures alone;
+    explain: quantity -> why it differs from the paper's, out of its figures.
     """
 
     name: str
@@ -29,4 +29,4 @@ class Experiment:
     tasks: Callable[[Settings], Sequence[Task]]
     figures: Callable[[Settings, Results], list[Figure]]
     plots: Callable[[Sequence[Figure]], list[Plot]]
-    explanations: Mapping[str, str] = attrs.field(factory=dict)
+    explain: Callable[[Sequence[Figure]], Mapping[str, str]] = lambda _: {}
