@@ -63,6 +63,7 @@ def test_every_replayed_line_is_named(tmp_path: Path) -> None:
         plan = runtime.apply_step(Step(writes=[(1, 0, 3)]))
         runtime.finish(1)
         recorder.close()
+        runtime.bind(2, 0)  # after its end a log goes on no more
     found = [(each.line, each.event, each.plan is None) for each in replay(path)]
     plans = [each.plan for each in replay(path) if each.plan is not None]
 

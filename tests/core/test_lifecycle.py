@@ -13,6 +13,7 @@ import pytest
 from patton.errors import (
     BlockRangeError,
     BlockStateError,
+    ConfigError,
     OutOfPairsError,
     PattonError,
     RequestError,
@@ -357,3 +358,43 @@ def test_a_full_block_in_its_place_is_never_due() -> None:
 
     assert [] == plan.commits
     runtime.check()
+
+
+def test_a_block_evicted_bound_and_shared_in_a_refused_step_is_cached_again() -> None:
+    runtime = crowd()
+    before = runtime.snapshot()
+    step = Step(
+        evicts=[8],
+        grants=[(6, [], [8]), (11, [8], [12])],
+        writes=[(6, 0, 16), ("nobody", 0, 1)],
+    )
+    with pytest.raises(RequestError):
+        runtime.apply_step(step)
+    runtime.check()
+
+    assert before == runtime.snapshot()
+
+
+def test_as_many_blocks_as_tables_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The most that 32 bits allow would not fit the memory: it is made small here."""
+    layout = llama(gib=0.5).layout
+    monkeypatch.setattr("patton.runtime.MOST_BLOCKS", layout.granules)
+
+    assert layout.granules == len(Runtime.of(layout).placements.granule)
+    assert 1 == len(Runtime.of(layout, blocks=1).placements.granule)
+    with pytest.raises(ConfigError) as blocks:
+        Runtime.of(layout, blocks=layout.granules + 1)
+    monkeypatch.setattr("patton.runtime.MOST_BLOCKS", layout.granules - 1)
+    with pytest.raises(ConfigError) as granules:
+        Runtime.of(layout, blocks=1)
+
+    assert ("runtime", "blocks", 225) == attrs.astuple(blocks.value)[:3]
+    assert ("runtime", "granules", 224) == attrs.astuple(granules.value)[:3]
+
+
+@pytest.mark.parametrize("option", ["adoption", "commit_zone"])
+def test_an_option_is_named(option: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        llama(gib=0.5, **{option: 1})
+
+    assert ("runtime", option, 1, "True or False") == attrs.astuple(raised.value)
