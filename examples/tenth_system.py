@@ -98,7 +98,7 @@ def decode(memory: Memory, requests: int, tokens: int) -> None:
         blocks = [next(ids) for _ in range(-(-(tokens + 1) // size))]
         prefill.grants = [*prefill.grants, (request, [], blocks)]
         prefill.writes = [*prefill.writes, (request, 0, tokens)]
-    validator = TermValidator.of(memory.device, memory.model)
+    validator = TermValidator.of(memory)
     placed = memory.apply(prefill)
     validator.check_step(prefill, placed.requests, placed.streams().present())
     memory.publish(placed)

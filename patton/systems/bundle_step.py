@@ -12,7 +12,7 @@ from patton.generate.rectangles import Rectangles
 from patton.systems.bundle_products import Emitter, Stretches, activations
 from patton.systems.bundles import BundleMap
 from patton.systems.maps import Spots, shape_of
-from patton.systems.outer import OuterDevice
+from patton.systems.outer import OuterDevice, OuterUnit
 from patton.systems.placed import MappedStep
 from patton.systems.rows import RowMemory, Unit
 from patton.systems.system import Counts
@@ -174,6 +174,11 @@ class BundleMemory(RowMemory):
             (keys, at.value_unit),
             reserved=reserved,
         )
+
+    @property
+    def unit(self) -> OuterUnit:
+        """For sums of outer products."""
+        return self.map.unit
 
     def executor(self) -> OuterDevice:
         """A modified device."""

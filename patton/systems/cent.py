@@ -8,6 +8,8 @@ head, 1,024 tokens along a row.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import attrs
 import numpy as np
 
@@ -18,7 +20,7 @@ from patton.layout import Layout
 from patton.steps import Ints
 from patton.systems.maps import HeadMap, Holdings, Spots, shape_of, whole_frame
 from patton.systems.rows import RowMemory, Unit
-from patton.systems.system import Claim, Declaration, System, positive
+from patton.systems.system import Claim, Declaration, System, choice, positive
 
 DECLARATION = Declaration(
     title="CENT",
@@ -36,11 +38,15 @@ DECLARATION = Declaration(
 )
 
 
+ValueLayout = Literal["spread", "channel"]
+
+
 @attrs.frozen(eq=False)
 class CentMap:
-    """Keys over all channels, Values over the channels of their head."""
+    """Keys over all channels, Values over those of their head, or in the first."""
 
     layout: Layout
+    value_layout: ValueLayout
     heads: HeadMap
     key_frame: Frame
     value_frame: Frame
@@ -50,11 +56,12 @@ class CentMap:
     keys_alike: bool = True
 
     @classmethod
-    def of(cls, layout: Layout) -> CentMap:
+    def of(cls, layout: Layout, value_layout: ValueLayout) -> CentMap:
         """The map of a model on a device."""
         heads = HeadMap.of(layout)
-        return cls(
+        at = cls(
             layout=layout,
+            value_layout=value_layout,
             heads=heads,
             key_frame=whole_frame(layout.device, layout.model),
             value_frame=heads.value_frame,
@@ -62,6 +69,10 @@ class CentMap:
             value_channels=heads.value_channels,
             elements=heads.elements,
         )
+        if value_layout == "spread":
+            return at
+        elements = np.arange(layout.value_subblocks) * layout.device.banks
+        return attrs.evolve(at, value_channels=1, elements=elements)
 
     @property
     def key_unit(self) -> Unit:
@@ -82,29 +93,47 @@ class CentMap:
             place[None] * self.layout.key_bursts,
         )
 
+    @property
+    def value_unit(self) -> Unit:
+        """The rows of as many tokens as a row holds."""
+        if self.value_layout == "spread":
+            return Unit(self.layout.rows_per_value, self.heads.value_set_tokens)
+        return Unit(len(self.elements), self.value_run * self.layout.device.lanes)
+
     def values(self, held: Holdings, request: Ints, group: Ints) -> Spots:
         """See `Map`."""
-        return self.heads.values(held, request, group)
+        if self.value_layout == "spread":
+            return self.heads.values(held, request, group)
+        page, burst = np.divmod(group[:, None, None], self.value_run)
+        local = page * len(self.elements) + np.arange(len(self.elements))
+        row = held.values.at(request[:, None, None], local)
+        return Spots(np.array(0), row, burst)
 
 
-def cent(max_context: int = 4096) -> System:
-    """CENT with tensors of `max_context` tokens. Raises ConfigError."""
+def cent(max_context: int = 4096, value_layout: ValueLayout = "spread") -> System:
+    """CENT with tensors of `max_context` tokens. Raises ConfigError.
+
+    value_layout: "spread", dimensions over the channels of a head, its map for several
+    devices, which leaves none idle; or "channel", its map for one device, all of a
+    head's dimensions in one channel.
+    """
     positive("cent", "max_context", max_context)
+    choice("cent", "value_layout", value_layout, ("spread", "channel"))
 
     def make(device: DeviceConfig, model: ModelConfig) -> RowMemory:
         layout = shape_of("cent", device, model)
         if layout.folds > 1:  # Keys and Values of a plane then share no rows
             accepted = f"{model.kv_heads} or more, one for each Key head"
             raise DeviceConfigError("cent", "channels", device.channels, accepted)
-        at = CentMap.of(layout)
-        values = Unit(layout.rows_per_value, at.heads.value_set_tokens)
+        at = CentMap.of(layout, value_layout)
         return RowMemory.of_rows(
             "cent",
             device,
             model,
             at,
-            (at.key_unit, values),
+            (at.key_unit, at.value_unit),
             reserved=max_context,
         )
 
-    return System("cent", DECLARATION, {"max_context": max_context}, make)
+    options = {"max_context": max_context, "value_layout": value_layout}
+    return System("cent", DECLARATION, options, make)

@@ -14,6 +14,7 @@ from patton.errors import BlockStateError, PlacementError, RequestError
 from patton.executor import Executor
 from patton.steps import Ints, Request, Step, columns
 from patton.systems.maps import Holdings, KeyMap
+from patton.systems.outer import OuterUnit
 from patton.systems.placed import InnerStep, MappedStep
 from patton.systems.system import Usage
 from patton.systems.work import Reads
@@ -105,6 +106,11 @@ class MappedMemory:
     def evictable_pairs(self) -> int:
         """None: see `eviction_candidates`."""
         return 0
+
+    @property
+    def unit(self) -> OuterUnit | None:
+        """None: the device's own serves."""
+        return None
 
     def executor(self) -> Executor:
         """See `Memory`."""

@@ -138,6 +138,10 @@ class PattonMemory:
         plan = self.runtime.apply_step(step)
         return PattonStep(plan, plan.place(), self.schedule)
 
+    @property
+    def unit(self) -> None:
+        """None: the device's own serves."""
+
     def executor(self) -> Executor:
         """See `Memory`."""
         return ReferenceDevice(self.device)

@@ -33,6 +33,7 @@ from patton.steps import Request, Step
 from patton.systems.maps import spread_of, whole_frame
 from patton.systems.outer import OuterUnit, check_outer
 from patton.systems.outer_terms import check_outer_outputs
+from patton.systems.system import Memory
 from patton.systems.terms import (
     Known,
     Ranges,
@@ -68,11 +69,10 @@ class TermValidator:
     _numbers: dict[Hashable, int] = attrs.field(factory=dict)
 
     @classmethod
-    def of(
-        cls, device: DeviceConfig, model: ModelConfig, unit: OuterUnit | None = None
-    ) -> TermValidator:
+    def of(cls, memory: Memory) -> TermValidator:
         """A validator of a run on a device to which nothing was written yet."""
-        return cls(device, model, unit, TagMemory(whole_frame(device, model)))
+        device, model = memory.device, memory.model
+        return cls(device, model, memory.unit, TagMemory(whole_frame(device, model)))
 
     def check_step(
         self,

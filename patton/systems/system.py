@@ -18,6 +18,7 @@ from patton.errors import ConfigError
 from patton.executor import Executor
 from patton.generate import StepStreams
 from patton.steps import Request, Step
+from patton.systems.outer import OuterUnit
 
 # Where a claim comes from: public code; the system's own paper; a third party's summary
 # of that; what the PATTON paper says of it; inference.
@@ -164,6 +165,10 @@ class Memory(Protocol):
 
     def apply(self, step: Step) -> PlacedStep:
         """Carry out a step, all or nothing. Raises PlacementError."""
+
+    @property
+    def unit(self) -> OuterUnit | None:
+        """The modified processing unit that it needs; None for the device's own."""
 
     def executor(self) -> Executor:
         """A device, empty, that can execute the streams."""

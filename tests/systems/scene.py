@@ -17,7 +17,6 @@ from patton.executor import Executor
 from patton.steps import Request, Step
 from patton.systems import Memory, System, system
 from patton.systems.attention import run_layer
-from patton.systems.outer import OuterUnit
 from patton.systems.provenance import TermValidator
 
 # Every system with every choice that its source leaves.
@@ -26,6 +25,7 @@ VARIANTS: Sequence[tuple[str, dict[str, Any]]] = (
     ("neupims", {"channels_per_request": 1}),
     ("attacc", {}),
     ("cent", {}),
+    ("cent", {"value_layout": "channel"}),
     ("blockpim", {}),
     ("blockpim", {"value_layout": "in_row"}),
     ("blockpim", {"scope": "device"}),
@@ -51,12 +51,6 @@ def variant_id(value: object) -> str:
         name, options = value
         return "-".join([name, *(str(option) for option in options.values())])
     return str(value)
-
-
-def unit_of(memory: Memory) -> OuterUnit | None:
-    """The unit of a modified device."""
-    unit: OuterUnit | None = getattr(getattr(memory, "map", None), "unit", None)
-    return unit
 
 
 @attrs.define(eq=False)
@@ -85,8 +79,7 @@ class Scene:
         """A fresh run."""
         model = model_preset(model) if isinstance(model, str) else model
         memory = found.on(device or aim_gddr6(), model)
-        validator = TermValidator.of(memory.device, model, unit_of(memory))
-        return cls(memory, memory.executor(), validator)
+        return cls(memory, memory.executor(), TermValidator.of(memory))
 
     @classmethod
     def named(cls, name: str, options: dict[str, Any], model: str) -> Scene:

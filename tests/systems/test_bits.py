@@ -25,7 +25,7 @@ from patton.steps import Step
 from patton.systems.maps import whole_frame
 from patton.systems.outer_terms import _results
 from patton.systems.patton import PattonStep
-from tests.systems.scene import MODELS, VARIANTS, Scene, unit_of, variant_id
+from tests.systems.scene import MODELS, VARIANTS, Scene, variant_id
 
 Floats = NDArray[np.float32]
 # Of a query head vector and a part of the elements: lists of bursts, or of positions,
@@ -122,7 +122,7 @@ def expected(scene: Scene, step: Step, streams: Sequence[CommandStream]) -> Floa
 
 def expected_of_outer(scene: Scene, step: Step, stream: CommandStream) -> Floats:
     """Outputs of outer products [Q, heads, G, D]: token by token in each channel."""
-    device, model, unit = scene.memory.device, scene.memory.model, unit_of(scene.memory)
+    device, model, unit = scene.memory.device, scene.memory.model, scene.memory.unit
     assert unit is not None
     order: Order = defaultdict(list)
     for result in _results(stream, unit):

@@ -76,6 +76,7 @@ WRITES: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, ...]]] =
     ("pimphony", ()): [(8, 64, 2), (32, 256, 8)],
     ("patton-without-commit-zone", ()): [(8, 64, 2), (32, 256, 8)],
     ("cent", ()): [(1, 64, 2), (4, 256, 8)],
+    ("cent", (("value_layout", "channel"),)): [(1, 64, 8), (4, 256, 8)],
     ("blockpim", (("value_layout", "in_row"),)): [(8, 8, 1), (32, 32, 1)],
     ("blockpim", ()): [(8, 64, 8), (32, 256, 8)],
     ("attenpim", ()): [(8, 8 * 8 / 16, 1), (32, 32 * 8 / 16, 1)],
