@@ -39,8 +39,10 @@ from tests.vllm.real.language_model import (
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # vLLM's and torch's, while serving
 
-DATA = {"device": "tiny", "element": "fp16", "check": "data"}
-SMALL = {**DATA, "capacity_gib": 2 / 1024, "pair_blocks": 4}  # 96 blocks
+Options = dict[str, Any]  # the connector's
+
+DATA: Options = {"device": "tiny", "element": "fp16", "check": "data"}
+SMALL: Options = {**DATA, "capacity_gib": 2 / 1024, "pair_blocks": 4}  # 96 blocks
 
 LAST = 15  # of the offsets of a block
 WRITES = (
@@ -52,7 +54,7 @@ WRITES = (
     "write_position",
 )
 
-CASES = {
+CASES: dict[str, tuple[Setting, Options]] = {
     "caching": (Setting(), DATA),
     "no caching": (Setting(caching=False), DATA),
     "pressure": (Setting(blocks=60, budget=64), DATA),
