@@ -57,8 +57,12 @@ PAPER_HITS: Final = {
 PAPER_UNPRESSED: Final = 0.9128
 
 
-def _policy(settings: Settings, name: str, pool: int, **more: Any) -> LifecycleTask:
-    return settings.lifecycle(MODEL, LONG, **POLICIES[name], pool=pool, **more)
+def _policy(settings: Settings, name: str, pool: int) -> LifecycleTask:
+    """The run of a policy; under pressure with its effective capacity."""
+    effective = pool == settings.pressure
+    return settings.lifecycle(
+        MODEL, LONG, **POLICIES[name], pool=pool, effective=effective
+    )
 
 
 def _serve(settings: Settings, name: str) -> ServeTask:
@@ -75,7 +79,7 @@ def _serve(settings: Settings, name: str) -> ServeTask:
 def tasks(settings: Settings) -> list[Task]:
     """Policies at the pool under pressure, the paper's at all, and what they cost."""
     under_pressure: list[Task] = [
-        _policy(settings, name, settings.pressure, effective=True) for name in POLICIES
+        _policy(settings, name, settings.pressure) for name in POLICIES
     ]
     sweep = [_policy(settings, name, pool) for pool in settings.pools for name in SWEPT]
     return [*under_pressure, *sweep, *(_serve(settings, name) for name in SERVED)]
@@ -85,7 +89,7 @@ def figures(settings: Settings, results: Results) -> list[Figure]:
     """Hit rates by pool, then each policy under pressure, then total costs."""
     found = _sweep(settings, results)
     for name in POLICIES:
-        result = results[_policy(settings, name, settings.pressure, effective=True)]
+        result = results[_policy(settings, name, settings.pressure)]
         run = result["sv_blocks"] / max(1, result["sv_runs"])
         paper = PAPER_HITS.get(name)
         rows = (

@@ -157,8 +157,8 @@ def plots(found: Sequence[Figure]) -> list[Plot]:
             speed.setdefault(name, {})[figure.model] = figure.value
         elif figure.model == ALL_MODELS and figure.unit == "fraction":
             row = saved.setdefault(variant, {})
-            row[figure.quantity.replace("attention ", "")] = figure.value
-    papers = {name.replace("attention ", ""): paper for name, paper in SAVED.values()}
+            row[_short(figure.quantity)] = figure.value
+    papers = {_short(name): paper for name, paper in SAVED.values()}
     return [
         bars(
             "Single-token Value writes, direct by staged",
@@ -175,6 +175,11 @@ def plots(found: Sequence[Figure]) -> list[Plot]:
             paper=papers,
         ),
     ]
+
+
+def _short(quantity: str) -> str:
+    """As it stands at an axis that says the rest."""
+    return quantity.replace("attention ", "").replace(" saved", "")
 
 
 def explain(found: Sequence[Figure]) -> dict[str, str]:
