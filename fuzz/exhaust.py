@@ -119,13 +119,17 @@ def _block(state: Placements, block: int) -> State:
 
 
 def eviction_order(world: World) -> tuple[State, State]:
-    """Times of pairs, and the heap with its stale entries, by the order of times."""
+    """The order of the times of pairs; and with those of the heap, stale ones too."""
     pool = world.runtime.placements.pool
     entries = pool._heap  # noqa: SLF001 - what is out of date in it shows nowhere else
-    times = sorted({*pool.last_release, *(time for time, _ in entries)})
-    rank = {time: index for index, time in enumerate(times)}
-    heap = sorted((rank[time], pair) for time, pair in entries)
-    return tuple(rank[time] for time in pool.last_release), tuple(heap)
+    times = [*pool.last_release, *(time for time, _ in entries)]
+    pairs = tuple(pair for _, pair in entries)
+    return _ranks(pool.last_release), (_ranks(times), pairs)
+
+
+def _ranks(times: Sequence[int]) -> State:
+    rank = {time: index for index, time in enumerate(sorted({*times}))}
+    return tuple(rank[time] for time in times)
 
 
 def without_heap(state: State) -> State:
