@@ -238,3 +238,16 @@ def test_absent_paths_are_not_taken_for_names(path: str) -> None:
         model_preset(path)
 
     assert ("file", path) == (caught.value.parameter, caught.value.source)
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "gemma3_text", "gpt_oss", "llama4_text"])
+def test_models_of_mixed_layers_are_uniform_where_they_say_so(
+    kind: str, tmp_path: Path
+) -> None:
+    """Such a model mixes its layers unless it lists their kinds."""
+    mixed = LLAMA | {"model_type": kind, "head_dim": 128}
+    refused = model_refusal(write_config(tmp_path, mixed))
+    listed = mixed | {"layer_types": ["full_attention"] * 32}
+
+    assert ("model_type", kind) == refused[:2]
+    assert 32 == model_from_config(write_config(tmp_path, listed)).layers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import attrs
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from patton.addresses import Address, Element
-from patton.config import model_preset
+from patton.config import DeviceConfig, ModelConfig, model_preset
 from patton.errors import ArgumentError, LayoutError
 from patton.layout import Layout
 from tests.core.llama import llama
@@ -134,3 +135,36 @@ def test_what_is_asked_for_by_default() -> None:
     layout = Layout.of(device, model_preset("llama3-8b"))
 
     assert (16, 16, 32) == (layout.block_tokens, layout.pair_blocks, layout.slots)
+
+
+def test_a_row_holds_whole_blocks_only() -> None:
+    """Seven bursts hold three blocks of two bursts, so six tokens are the most."""
+    device = DeviceConfig("d", 1, 2, 64, 28, 4)
+    model = ModelConfig("m", 1, 1, 1, 4, 64)
+    with pytest.raises(LayoutError) as raised:
+        Layout.of(device, model, block_tokens=100)
+
+    assert ("block_tokens", 100, 6) == (
+        *(raised.value.parameter, raised.value.value),
+        raised.value.fits,
+    )
+    assert isinstance(raised.value.fits, int)
+
+
+def test_counts_are_limited_by_what_python_can_index() -> None:
+    layout = llama(gib=0.5).layout
+    parameters = ("pair_blocks", 2**62, "at most"), ("pair_blocks", 2**62 + 1, "a whol")
+    for name, value, accepted in parameters:
+        with pytest.raises(LayoutError) as raised:
+            Layout.of(layout.device, layout.model, **{name: value})
+        assert raised.value.accepted.startswith(accepted)
+
+
+def test_one_slot_is_asked_for_by_default_where_a_row_holds_no_more() -> None:
+    layouts = (shaped(seed) for seed in count())
+    layout = next(each for each in layouts if each.slots_per_row == 1)
+    size, blocks = layout.block_tokens, layout.pair_blocks
+    roomy = attrs.evolve(layout.device, rows=layout.device.rows * 4)
+    default = Layout.of(roomy, layout.model, block_tokens=size, pair_blocks=blocks)
+
+    assert 1 == default.slots
