@@ -25,7 +25,7 @@ FAILED = re.compile(rf"^(?:FAILED|ERROR) ({re.escape(TESTS)}\S+)", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """vLLM's source tree, as far as its tests need it."""
+    """The source tree of vLLM, as far as its tests need it."""
     folder = tmp_path_factory.mktemp("vllm")
     if SDIST is None:
         _download(folder)
