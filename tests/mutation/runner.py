@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -89,7 +89,8 @@ class CollectedTests(PytestRunner):
             return 1 if self._killer([*tests] or [*self.items]) else 0
         function = mangled_name_from_mutant_name(mutant_name)
         with change_cwd("mutants"):
-            killer = self._killer(ordered(tests, killers(function), self.budget))
+            seconds = {test: state().duration_by_test[test] for test in tests}
+            killer = self._killer(ordered(seconds, killers(function), self.budget))
             if killer is None:
                 return 0
             with KILLERS.open("a") as file:
@@ -118,15 +119,20 @@ def killers(function: str) -> list[str]:
     return [test for name, test in pairs if name == function][::-1]
 
 
-def ordered(tests: Iterable[str], first: Iterable[str], budget: float) -> list[str]:
-    """The tests to run: known killers, then the fast ones as far as the budget goes."""
-    durations, known = state().duration_by_test, set(tests)
-    by_duration = sorted(known, key=lambda test: (durations[test], test))
+def ordered(
+    seconds: Mapping[str, float], first: Iterable[str], budget: float
+) -> list[str]:
+    """The tests to run: known killers, then the fast ones as far as the budget goes.
+
+    seconds: what each test that reaches the function takes.
+    """
+    fast_first = sorted(seconds, key=lambda test: (seconds[test], test))
+    known = [test for test in first if test in seconds]
     chosen: list[str] = []
     spent = 0.0
-    for test in dict.fromkeys([*(t for t in first if t in known), *by_duration]):
-        if not chosen or spent + durations[test] <= budget:
-            spent += durations[test]
+    for test in dict.fromkeys([*known, *fast_first]):
+        if not chosen or spent + seconds[test] <= budget:
+            spent += seconds[test]
             chosen.append(test)
     return chosen
 
