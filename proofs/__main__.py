@@ -12,14 +12,15 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import attrs
 
 from proofs.check import Effort, Result, check
+from proofs.jobs import in_order
 from proofs.lemmas import FALSE_LEMMAS, LEMMAS, Lemma
 from proofs.progress import watched
 from proofs.solver import Answer, ask
@@ -173,12 +174,8 @@ def _theorem_table(
 def _results(
     theorems: Sequence[Theorem], effort: Effort, jobs: int
 ) -> Iterator[Result]:
-    if jobs == 1:
-        yield from (check(theorem, effort) for theorem in theorems)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        names = [theorem.name for theorem in theorems]
-        yield from pool.map(_check_named, names, [effort] * len(names))
+    names = [theorem.name for theorem in theorems]
+    yield from in_order(partial(_check_named, effort=effort), names, jobs)
 
 
 def _check_named(name: str, effort: Effort) -> Result:

@@ -18,13 +18,13 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 
 import attrs
 
 from proofs.check import Result, check
+from proofs.jobs import in_order
 from proofs.lemmas import LEMMAS
 from proofs.progress import watched
 from proofs.spaces import AllGeometries
@@ -304,9 +304,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="of the repository")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
     options = parser.parse_args(arguments)
-    with ProcessPoolExecutor(options.jobs) as pool:
-        checked = pool.map(_checked, range(len(THEOREMS)))
-        results = list(watched(checked, len(THEOREMS), "theorems"))
+    checked = in_order(_checked, range(len(THEOREMS)), options.jobs)
+    results = list(watched(checked, len(THEOREMS), "theorems"))
     failed = [one.name for one in results if one.status != "proved"]
     if failed:
         sys.stderr.write(f"not proved: {', '.join(failed)}\n")

@@ -14,7 +14,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Literal
 
 import attrs
 
+from proofs.jobs import in_order
 from proofs.progress import watched
 from proofs.second import ask_cvc5
 from proofs.solver import Answer, Status, ask
@@ -91,17 +91,16 @@ def compare(
     files = sorted(folder.glob("*.smt2"), key=lambda path: path.stem.split("."))
     say(_row("both solvers", "files", *_COUNTED, *(f"{name} [s]" for name in SOLVERS)))
     found: list[Opinions] = []
-    with ProcessPoolExecutor(jobs) as pool:
-        asked = pool.map(partial(opinions, seeds=seeds), files, chunksize=4)
-        come = watched(asked, len(files), "files")
-        for subject, group in groupby(come, key=lambda one: one.subject):
-            some = list(group)
-            say(_line(subject, some))
-            for one in some:
-                if one.verdict != "agree":
-                    told = ", ".join(f"{name}: {s}" for name, s in one.said.items())
-                    say(f"    {told}: {one.name}: {one.claim}")
-            found += some
+    asked = in_order(partial(opinions, seeds=seeds), files, jobs)
+    come = watched(asked, len(files), "files")
+    for subject, group in groupby(come, key=lambda one: one.subject):
+        some = list(group)
+        say(_line(subject, some))
+        for one in some:
+            if one.verdict != "agree":
+                told = ", ".join(f"{name}: {s}" for name, s in one.said.items())
+                say(f"    {told}: {one.name}: {one.claim}")
+        found += some
     say(_line("all", found))
     return found
 

@@ -14,8 +14,7 @@ import copy
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import cache
+from functools import cache, partial
 from typing import Literal
 
 import attrs
@@ -23,6 +22,7 @@ import attrs
 from patton.addresses import AddressMap
 from proofs import finite
 from proofs.check import is_proved
+from proofs.jobs import in_order
 from proofs.layouts import small_layouts
 from proofs.positions import KINDS
 from proofs.progress import watched
@@ -159,14 +159,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mutants = _sampled(options.count)
     begin = time.perf_counter()
     fates: dict[Fate, int] = {}
-    with ProcessPoolExecutor(options.jobs) as pool:
-        numbers = range(len(mutants))
-        found = pool.map(_fate_of, numbers, [options.count] * len(mutants))
-        come = watched(found, len(mutants), "mutants")
-        for mutant, result in zip(mutants, come, strict=True):
-            fates[result] = fates.get(result, 0) + 1
-            if result != "rejected":
-                sys.stdout.write(f"{result}: {mutant.says}\n")
+    told_of = partial(_fate_of, count=options.count)
+    found = in_order(told_of, range(len(mutants)), options.jobs)
+    come = watched(found, len(mutants), "mutants")
+    for mutant, result in zip(mutants, come, strict=True):
+        fates[result] = fates.get(result, 0) + 1
+        if result != "rejected":
+            sys.stdout.write(f"{result}: {mutant.says}\n")
     seconds = time.perf_counter() - begin
     told = ", ".join(f"{count} {name}" for name, count in fates.items())
     sys.stdout.write(f"{len(mutants)} mutants: {told} ({seconds:.0f} s)\n")

@@ -20,8 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ProcessPoolExecutor
-from functools import cache
+from functools import cache, partial
 from types import FunctionType
 from typing import Literal
 
@@ -29,6 +28,7 @@ import attrs
 import z3
 
 from proofs.check import is_proved
+from proofs.jobs import in_order
 from proofs.progress import watched
 from proofs.solver import ask
 from proofs.spaces import AllGeometries
@@ -289,12 +289,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mutants = sampled(options.count)
     begin = time.perf_counter()
     fates: dict[str, Fate] = {}
-    with ProcessPoolExecutor(options.jobs) as pool:
-        numbers = range(len(mutants))
-        found = pool.map(_fate_of, numbers, [options.count] * len(mutants))
-        come = watched(found, len(mutants), "mutants")
-        for mutant, result in zip(mutants, come, strict=True):
-            fates[mutant.says] = result
+    told_of = partial(_fate_of, count=options.count)
+    found = in_order(told_of, range(len(mutants)), options.jobs)
+    come = watched(found, len(mutants), "mutants")
+    for mutant, result in zip(mutants, come, strict=True):
+        fates[mutant.says] = result
     for says, result in fates.items():
         if result != "rejected":
             sys.stdout.write(f"{result}: {says}\n")

@@ -15,13 +15,13 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 
 import attrs
 
 from patton.layout import Layout
 from proofs import finite
+from proofs.jobs import in_order
 from proofs.layouts import many_layouts
 from proofs.positions import KINDS
 from proofs.progress import watched
@@ -95,12 +95,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begin = time.perf_counter()
     count = len(_sampled(options.count))
     outcomes = []
-    with ProcessPoolExecutor(options.jobs) as pool:
-        found = pool.map(_outcome, range(count), [options.count] * count)
-        for outcome in watched(found, count, "layouts"):
-            outcomes.append(outcome)
-            for failure in outcome.failures:
-                sys.stdout.write(f"{failure}\n")
+    proved = partial(_outcome, count=options.count)
+    found = in_order(proved, range(count), options.jobs)
+    for outcome in watched(found, count, "layouts"):
+        outcomes.append(outcome)
+        for failure in outcome.failures:
+            sys.stdout.write(f"{failure}\n")
     failures = [failure for outcome in outcomes for failure in outcome.failures]
     statements = sum(outcome.statements for outcome in outcomes)
     obligations = sum(outcome.obligations for outcome in outcomes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Self
 
 import pytest
 
@@ -145,32 +144,16 @@ def test_the_section_replaces_the_one_before() -> None:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Every theorem is proved with ease, in this process."""
-    monkeypatch.setattr(assurance, "ProcessPoolExecutor", InThisProcess)
+    """Every theorem is proved with ease."""
     monkeypatch.setattr(assurance, "_checked", easy)
     return monkeypatch
-
-
-class InThisProcess:
-    """Runs jobs where it is."""
-
-    map = staticmethod(map)
-
-    def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing to put back."""
 
 
 @pytest.mark.usefixtures("at_once")
 def test_a_fresh_run_agrees_with_what_it_wrote(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = ["--root", str(tmp_path)]
+    root = ["--jobs", "1", "--root", str(tmp_path)]
     assert 1 == main([*root, "--check"])
     assert not list(tmp_path.iterdir())
 
@@ -187,6 +170,6 @@ def test_nothing_is_written_if_anything_is_not_proved(
 ) -> None:
     at_once.setattr(assurance, "_checked", lambda n: easy(n, "proved" if n else "deaf"))
 
-    assert 1 == main(["--root", str(tmp_path)])
+    assert 1 == main(["--jobs", "1", "--root", str(tmp_path)])
     assert f"not proved: {THEOREMS[0].name}\n" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -8,6 +8,7 @@ import attrs
 import pytest
 import z3
 
+from proofs import spec_mutants
 from proofs.check import check, is_proved
 from proofs.finite_scope import Few
 from proofs.logic import Unbounded
@@ -111,3 +112,16 @@ def test_mutants_of_the_machine_are_rejected() -> None:
     assert len({mutant.says for mutant in all_mutants()}) == len(list(all_mutants()))
     assert len(list(all_mutants())) >= 300
     assert {"rejected"} == set(fates.values()), fates
+
+
+@pytest.mark.parametrize("result", ["rejected", "ACCEPTED", "no formula"])
+def test_only_rejection_of_all_mutants_is_a_success(
+    result: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(spec_mutants, "fate", lambda _: result)
+
+    status = spec_mutants.main(["--count", "2", "--jobs", "1"])
+    assert (result != "rejected") == status
+    told = capsys.readouterr().out
+    assert f"2 mutants: 2 {result}" in told
+    assert (result != "rejected") == (f"{result}: holds" in told)

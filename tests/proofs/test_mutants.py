@@ -6,7 +6,8 @@ from collections import Counter
 import pytest
 
 from patton import addresses
-from proofs.mutants import FUNCTIONS, Mutant, all_mutants, fate, sample
+from proofs import mutants
+from proofs.mutants import FUNCTIONS, Mutant, all_mutants, fate, main, sample
 from proofs.swaps import shipped, tree_of
 from proofs.theorems import comes_back
 
@@ -47,3 +48,19 @@ def test_every_function_of_the_module_is_mutated() -> None:
     }
 
     assert {*FUNCTIONS, "Address", "Element", "AddressMap"} == names
+
+
+def test_the_command_counts_fates(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main(["--count", "3", "--jobs", "1"])
+    assert "3 mutants: 3 rejected" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("result", ["ACCEPTED", "rejected, not confirmed"])
+def test_a_mutant_that_lives_is_named(
+    result: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also one of which nobody has seen what goes wrong."""
+    monkeypatch.setattr(mutants, "fate", lambda _: result)
+
+    assert 1 == main(["--count", "2", "--jobs", "1"])
+    assert f"{result}: key_address, line" in capsys.readouterr().out
