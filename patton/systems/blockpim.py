@@ -8,7 +8,7 @@ serving engine's are (Paper 5.2). Where its Values lie inside is not said.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import attrs
@@ -150,13 +150,15 @@ class BlockMemory(MappedMemory):
     """Blocks and the channels they lie in; full ones stay until they are evicted.
 
     free: indices of each channel, lowest first. unfilled: blocks shared before they are
-    full, which the step must see to.
+    full, which the step must see to. cached: those without a reference, in the order in
+    which they lost their last one; each is a candidate of its own for eviction.
     """
 
     map: BlockMap
     bound: dict[int, Block] = attrs.field(factory=dict)
     free: list[list[int]] = attrs.field(factory=list)
     unfilled: set[int] = attrs.field(factory=set)
+    cached: dict[int, None] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         channels = self.map.key_frame.channels_per_head
@@ -194,6 +196,7 @@ class BlockMemory(MappedMemory):
             raise RequestError("share", request, value, accepted)
         self.requests[request] = running
         found.references += 1
+        self.cached.pop(block, None)
         running.blocks.append(block)
         running.written = before + self.block_tokens
         if found.written < self.block_tokens:
@@ -206,6 +209,7 @@ class BlockMemory(MappedMemory):
         if found is None or found.references:
             state = "not bound" if found is None else "referenced"
             raise BlockStateError("evict", block, state, "a cached block")
+        del self.cached[block]
         self._unbind(block)
 
     def finish(self, request: Request) -> None:
@@ -217,8 +221,12 @@ class BlockMemory(MappedMemory):
         for block in reversed(running.blocks):
             found = self.bound[block]
             found.references -= 1
-            if not found.references and found.written < self.block_tokens:
+            if found.references:
+                continue
+            if found.written < self.block_tokens:
                 self._unbind(block)
+            else:
+                self.cached[block] = None
 
     def bindable(
         self,
@@ -227,6 +235,21 @@ class BlockMemory(MappedMemory):
     ) -> int:
         """See `Memory`."""
         return sum(map(len, self.free))
+
+    def eviction_candidates(self) -> Iterator[int]:
+        """See `Memory`: cached blocks, least recently used first."""
+        return iter([*self.cached])
+
+    def blocks_of_pair(self, pair: int) -> Sequence[int]:
+        """See `Memory`: a block is a pair of one. Raises BlockStateError."""
+        if pair not in self.cached:
+            raise BlockStateError("eviction", pair, "not cached", "a cached block")
+        return (pair,)
+
+    @property
+    def evictable_pairs(self) -> int:
+        """See `Memory`."""
+        return len(self.cached)
 
     def admit(self, request: Request, blocks: int) -> bool:
         """See `Memory`; blocks choose their channels one by one."""
