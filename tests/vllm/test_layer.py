@@ -122,9 +122,10 @@ def test_chunks_decodes_commits_and_a_shared_prefix(engine: Engine) -> None:
     step = Step(grants=[("b", [0], [2])], writes=[("a", 25, 1), ("b", 16, 4)])
     engine.run(step)
     for position in range(26, 36):
-        grants = [("a", [], [3])] if position == 32 else []
-        writes = [("b", position - 6, 1), ("a", position, 1)]
-        engine.run(Step(grants=grants, writes=writes))
+        step = Step(writes=[("b", position - 6, 1), ("a", position, 1)])
+        if position == 32:
+            step.grants = [("a", [], [3])]
+        engine.run(step)
 
     assert 21 == engine.outputs
     assert 20 + 16 == engine.read_back
