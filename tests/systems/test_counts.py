@@ -66,8 +66,31 @@ def test_counts_are_those_of_streams(
     } <= phases
 
 
-# systems.md: Keys in single-bank activations, Values in all-bank ones, for one token of
-# one layer and all heads; of eight heads with four channels each, and of 32 with one.
+@pytest.mark.parametrize("variant", VARIANTS, ids=variant_id)
+def test_only_what_is_seen_is_multiplied(variant: tuple[str, dict[str, Any]]) -> None:
+    """Of 200 tokens the last thirty: three groups of Keys, as many bursts of Values.
+
+    An outer product takes a burst for each token and head's bursts in a bank.
+    """
+    scene = Scene.named(*variant, "llama3-8b")
+    step = Step()
+    scene.write(step, "a", 200)
+    scene.read(step, "a", start=170)
+    counts = scene.memory.apply(step).counts()
+    vectors, per_row = 8 * 4, {"attenpim": 1, "l3": 2}
+    parts = {"attenpim": 2, "l3": 4}.get(variant[0])
+    values = 8 * 3 * vectors
+    if parts is not None:
+        values = per_row[variant[0]] * 30 * vectors // parts
+    if Phase.PARTIAL in counts:
+        values -= counts[Phase.PARTIAL].macs
+
+    assert 8 * 3 * vectors == counts[Phase.QK].macs
+    assert values == counts[Phase.SV].macs
+
+
+# Row activations to write one token, of one layer and all heads: of Keys single-bank
+# ones, of Values all-bank ones, for eight heads of four channels and for 32 of one.
 # Serial: of Values, in the channel that has most.
 WRITES: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, ...]]] = {
     ("neupims", ()): [(1, 64, 64), (4, 256, 128)],
