@@ -94,6 +94,7 @@ def test_only_what_is_seen_is_multiplied(variant: tuple[str, dict[str, Any]]) ->
 # Serial: of Values, in the channel that has most.
 WRITES: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, ...]]] = {
     ("neupims", ()): [(1, 64, 64), (4, 256, 128)],
+    ("neupims", (("channels_per_request", 1),)): [(1, 64, 64), (4, 256, 256)],
     ("attacc", ()): [(8, 64, 2), (32, 256, 8)],
     ("paise", ()): [(8, 64, 2), (32, 256, 8)],
     ("pimphony", ()): [(8, 64, 2), (32, 256, 8)],
