@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args
 import attrs
 
 from patton.config import DeviceConfig, ElementType, device_preset
-from patton.engine.placement_gate import EVICTIONS, Eviction
 from patton.errors import ConfigError
 from patton.pairs import CHOICES, Choice
 
@@ -16,6 +15,9 @@ SOURCE = "kv_connector_extra_config"
 
 Element = Literal["bf16", "fp16"]
 ELEMENTS: tuple[Element, ...] = get_args(Element)
+# Not by the queue: vLLM's is not known to its cache.
+Eviction = Literal["pairs", "lru"]
+EVICTIONS: tuple[Eviction, ...] = get_args(Eviction)
 Check = Literal["data", "placement"]
 CHECKS: tuple[Check, ...] = get_args(Check)
 Unwritten = Literal["error", "withdraw"]
@@ -35,6 +37,11 @@ def _boolean(_: object, field: attrs.Attribute[bool], value: bool) -> None:
         raise ConfigError(SOURCE, field.name, value, "true or false")
 
 
+def _size(_: object, field: attrs.Attribute[float], value: object) -> None:
+    if value is not None and type(value) not in (int, float):
+        raise ConfigError(SOURCE, field.name, value, "a number of GiB")
+
+
 @attrs.frozen(kw_only=True)
 class Options:
     """Options of the connector; all have defaults. Raises ConfigError.
@@ -48,7 +55,7 @@ class Options:
     """
 
     device: str = "aim-gddr6"
-    capacity_gib: float | None = None
+    capacity_gib: float | None = attrs.field(default=None, validator=_size)
     element: Element = attrs.field(default="bf16", validator=_one_of(ELEMENTS))
     pair_blocks: int | None = None
     slots: int | None = None

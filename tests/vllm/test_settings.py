@@ -37,7 +37,8 @@ LAYOUT = Layout.of(tiny_device(), model_preset("tiny"))
         ({"element": "int8"}, "element is 'int8'; accepted: bf16 or fp16"),
         ({"choice": 3}, "choice is 3; accepted: spread or packed"),
         ({"adoption": "no"}, "adoption is 'no'; accepted: true or false"),
-        ({"eviction": "none"}, "eviction is 'none'"),
+        ({"eviction": "queue"}, "eviction is 'queue'; accepted: pairs or lru"),
+        ({"capacity_gib": "16"}, "capacity_gib is '16'; accepted: a number of GiB"),
         ({"unwritten": None}, "unwritten is None; accepted: error or withdraw"),
     ],
 )

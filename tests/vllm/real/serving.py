@@ -7,7 +7,6 @@ Conversations take turns; tokens are sampled at random. Everything else is vLLM'
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -15,11 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-
 import torch
 from vllm.config import (
     CacheConfig,
