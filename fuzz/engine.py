@@ -251,6 +251,7 @@ class Engine(Operations):
             attrs.evolve(step, finishes=[*step.finishes, request]),
             attrs.evolve(step, releases=[*step.releases, (request, start)]),
             self._with_gap(),
+            self._with_lost(),
         ]
         step = wrong[self.choose(len(wrong))]
         self.step, self.ahead = Step(), {}
@@ -267,6 +268,15 @@ class Engine(Operations):
         grants = [*self.step.grants, (request, [], blocks)]
         writes = [*self.step.writes, (request, start, 1)]
         return attrs.evolve(self.step, grants=grants, writes=writes)
+
+    def _with_lost(self) -> Step:
+        """The step with a read of everything, also of what was given up."""
+        lost = [r for r in self.idle if self.held_from(r)]
+        if not lost:
+            return self.step
+        request = self.one_of(lost)
+        reads = [*self.step.reads, (request, 0, self.table(request).tokens)]
+        return attrs.evolve(self.step, reads=reads)
 
     # --- memory -------------------------------------------------------------------
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from fuzz.bugs import Register, Wrong, bug
-from patton import runtime, step_checks, step_writes
+from patton import placements, runtime, step_checks, step_writes
 from patton.commit_zone import NO_SLOT, CommitZone
 from patton.errors import StepOrderError
 from patton.pairs import PairPool
@@ -69,10 +71,10 @@ def _(old: Wrong) -> Wrong:
 
 @state("what is rejected stays verified", "INV-LEVELS", step_writes, "_forget_beyond")
 def _(old: Wrong) -> Wrong:
-    def forget_beyond(placements: Placements, writer: Any, end: int) -> None:
-        confirmed = [*placements.confirmed]
-        old(placements, writer, end)
-        placements.confirmed = confirmed
+    def forget_beyond(held: Placements, writer: Any, end: int) -> None:
+        confirmed = [*held.confirmed]
+        old(held, writer, end)
+        held.confirmed = confirmed
 
     return forget_beyond
 
@@ -166,11 +168,9 @@ def _(old: Wrong) -> Wrong:
 
 @bug("a write may leave a gap", "LIFE-GAPLESS", step_checks, "_check_rewrite")
 def _(old: Wrong) -> Wrong:
-    def check_rewrite(
-        placements: Placements, writer: Any, start: int, end: int
-    ) -> None:
+    def check_rewrite(state: Placements, writer: Any, start: int, end: int) -> None:
         if start <= writer.tokens:
-            old(placements, writer, start, end)
+            old(state, writer, start, end)
 
     return check_rewrite
 
@@ -197,3 +197,55 @@ def _(_: Wrong) -> Wrong:
                 self._publish(commit.block)
 
     return publish
+
+
+# --- what the runtime answers ---------------------------------------------------------
+
+
+@bug("room for one block more is told", "LIFE-BIND", Runtime, "bindable")
+def _(old: Wrong) -> Wrong:
+    return lambda self, request, shares=(): old(self, request, shares) + 1
+
+
+@bug(
+    "blocks are named for eviction head first",
+    *("LIFE-OLDEST", Runtime, "blocks_of_pair"),
+)
+def _(old: Wrong) -> Wrong:
+    return lambda self, pair: old(self, pair)[::-1]
+
+
+@bug("a block is told to be in the slot beside", "INV-VISIBLE", Runtime, "placement")
+def _(old: Wrong) -> Wrong:
+    def placement(self: Runtime, block: int) -> Any:
+        told = old(self, block)
+        staged = told is not None and told.slot is not None
+        return attrs.evolve(told, slot=told.slot + 1) if staged else told
+
+    return placement
+
+
+@bug("a refusal names no pair to evict", "LIFE-OLDEST", placements, "islice")
+def _(_: Wrong) -> Wrong:
+    return lambda *_: iter(())
+
+
+@bug("what was given up may be read", "LIFE-READ", step_checks, "_check_held")
+def _(_: Wrong) -> Wrong:
+    return lambda *_: None
+
+
+@bug(
+    "a plan publishes what was written since",
+    *("LIFE-PUBLISH", Placements, "note_due"),
+    budget=60_000,
+    slow=True,
+)
+def _(old: Wrong) -> Wrong:
+    def note_due(self: Placements, block: int, request: Any, position: int) -> None:
+        copied = self.copied.get(block)
+        old(self, block, request, position)
+        if copied is not None and block in self.due:
+            self.copied[block] = copied
+
+    return note_due

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Literal, Protocol
 
 import attrs
@@ -25,6 +26,7 @@ from patton.device.provenance.tags import ZERO, Ledger
 from patton.errors import (
     ExecutionError,
     InconsistencyError,
+    OutOfPairsError,
     PattonError,
     StaleBindingError,
     StepOrderError,
@@ -91,7 +93,8 @@ class World:
     level: "touched" compares what an event touched, and everything now and then;
     "everything" compares everything at every step, and the stated choices as well.
     steps: calls of the runtime that it has carried out; refusals: by clause. plans: the
-    latest ones, by number. stop: where the next step's last stream is to be
+    latest ones, by number. written: the last step that wrote a block, by binding. stop:
+    where the next step's last stream is to be
     interrupted, and whether its commits are then abandoned. latest: the last plan, and
     how many events there had been with it.
     """
@@ -105,6 +108,7 @@ class World:
     steps: int = 0
     refusals: Counter[str] = attrs.field(factory=Counter)
     plans: dict[int, StepPlan] = attrs.field(factory=dict)
+    written: dict[tuple[int, ...], int] = attrs.field(factory=dict)
     stop: tuple[int, bool] | None = None
     latest: tuple[int, int] | None = None
 
@@ -148,6 +152,11 @@ class World:
                 getattr(self.runtime, event)(*arguments)
         except PattonError as error:
             self._refused(event, arguments, snapshot)
+            if isinstance(error, OutOfPairsError) and event != "step":
+                first = tuple(islice(self.runtime.eviction_candidates(), 4))
+                if error.candidates != first:
+                    what = f"candidates named are {error.candidates}, not {first}"
+                    raise FailureError("LIFE-OLDEST", what) from error
             if self.watcher is not None:
                 self.watcher.refused(event, arguments, error)
             return False
@@ -195,7 +204,13 @@ class World:
         plan, state = self.plans[number], self.runtime.placements
         stale = [c.block for c in plan.commits if state.epoch[c.block] != c.epoch]
         slots = [state.slot[block] for block in stale]
+        due = {c.block for c in plan.commits if c.block in state.due}
         self.runtime.publish(plan)
+        for block in due - state.due.keys():
+            written = self.written.get((block, state.epoch[block]), -1)
+            if written > number:
+                what = f"plan {number} publishes block {block}, written in {written}"
+                raise FailureError("LIFE-PUBLISH", what)
         if slots != [state.slot[block] for block in stale]:
             raise FailureError("STEP-STALE", f"plan {number} publishes blocks {stale}")
 
@@ -239,6 +254,7 @@ class World:
         self.refinement.check_plan(step, plan)
         if self.level == "everything" or self.validator is not None:
             self.refinement.check_placed(plan)
+        self.written |= {row[:2]: plan.step for row in plan.rows}
         self.plans[plan.step] = plan
         self.latest = plan.step, self.refinement.noted
         if len(self.plans) > PLANS_KEPT:
