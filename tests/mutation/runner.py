@@ -2,8 +2,8 @@
 
 mutmut starts pytest anew for each mutant, which costs more than the few tests that kill
 it.  Here its fork server collects all tests once, unmutated, and each fork runs those
-that reach the mutated function: first the tests that killed its other mutants, then the
-fast ones, up to a budget.  Mutants, the map from functions to tests and the results
+that reach the mutated function: first the tests that killed others of its mutants or of
+its module's, then the fast ones, up to a budget.  Mutants, the map from functions to tests and the results
 stay mutmut's own.
 """
 
@@ -112,11 +112,13 @@ class CollectedTests(PytestRunner):
 
 
 def killers(function: str) -> list[str]:
-    """The tests that killed mutants of a function, the last one first."""
+    """Tests that killed mutants of a function, then of its module, the last one first."""
     if not KILLERS.exists():
         return []
-    pairs = (line.split(" ", 1) for line in KILLERS.read_text().splitlines())
-    return [test for name, test in pairs if name == function][::-1]
+    pairs = [line.split(" ", 1) for line in KILLERS.read_text().splitlines()[::-1]]
+    module = function.rpartition(".")[0]
+    own = [test for name, test in pairs if name == function]
+    return own + [test for name, test in pairs if name.rpartition(".")[0] == module]
 
 
 def ordered(

@@ -29,8 +29,8 @@ def test_killers_are_remembered_by_function(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert [] == killers("m.x_f")
-    Path("killers.txt").write_text("m.x_f a[1 2]\nm.x_g b\nm.x_f c\n")
-    assert ["c", "a[1 2]"] == killers("m.x_f")
+    Path("killers.txt").write_text("m.x_f a[1 2]\nm.x_g b\nn.x_f d\nm.x_f c\n")
+    assert ["c", "a[1 2]", "c", "b", "a[1 2]"] == killers("m.x_f")
 
 
 def test_a_mutant_belongs_to_a_function_or_method() -> None:
