@@ -103,11 +103,10 @@ def check_shares(state: Placements, writes: Sequence[Write]) -> None:
     size = state.layout.block_tokens
     for request, block in state.owed:
         filled = state.written[block]
-        for writer, _, _, start, end in writes:
+        for writer, _, _, _, end in writes:  # none leaves a gap: `check_writes`
             if writer is state.binder[block]:
                 base = writer.blocks.index(block) * size
-                if start <= base + filled:
-                    filled = max(filled, min(end - base, size))
+                filled = max(filled, min(end - base, size))
         if filled < size:
             position = state.requests[request].blocks.index(block) * size + filled
             raise UnwrittenReadError(request, position, block, state.step, filled)
@@ -163,11 +162,8 @@ def _write_refusal(
 
 
 def _repeated(step: Step) -> RequestError:
-    seen: set[Request] = set()
-    for request, _, _ in step.writes:
-        if request in seen:
-            break
-        seen.add(request)
+    requests = [request for request, _, _ in step.writes]
+    request = max(requests, key=requests.count)
     return RequestError("write", request, "two ranges in one step", "one range")
 
 

@@ -82,6 +82,18 @@ def test_no_timing_is_invented() -> None:
         Session.of(default(layout=layout, check="placement", costs=Target()))
 
 
+def test_the_timing_of_another_device_may_be_given() -> None:
+    """A preset of its own says what the device's name does not."""
+    layout = Layout.of(
+        attrs.evolve(device_preset("aim-gddr6"), name="ddr4"), model_preset("llama3-8b")
+    )
+    preset = attrs.evolve(Target().preset, name="measured here")
+    with pytest.raises(DeviceConfigError):
+        RunCosts.of(layout, Target())
+
+    assert {} == RunCosts.of(layout, Target(preset=preset)).cycles
+
+
 def test_a_proof_counts_what_it_has_proved() -> None:
     found = served(default(steps=10, check="placement", validate=True)).report()
 
