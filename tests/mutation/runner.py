@@ -2,9 +2,9 @@
 
 mutmut starts pytest anew for each mutant, which costs more than the few tests that kill
 it.  Here its fork server collects all tests once, unmutated, and each fork runs those
-that reach the mutated function: first the tests that killed others of its mutants or of
-its module's, then the fast ones, up to a budget.  Mutants, the map from functions to tests and the results
-stay mutmut's own.
+that reach the mutated function, up to a budget: first the tests that killed others of
+its mutants or of its module's, then the fast ones.  Mutants, the map from functions to
+tests and the results stay mutmut's own.
 """
 
 from __future__ import annotations
@@ -93,8 +93,9 @@ class CollectedTests(PytestRunner):
             killer = self._killer(ordered(seconds, killers(function), self.budget))
             if killer is None:
                 return 0
-            with KILLERS.open("a") as file:
-                file.write(f"{function} {killer}\n")
+            if [killer] != killers(function)[:1]:
+                with KILLERS.open("a") as file:
+                    file.write(f"{function} {killer}\n")
             return 1
 
     def _killer(self, tests: list[str]) -> str | None:
@@ -112,7 +113,7 @@ class CollectedTests(PytestRunner):
 
 
 def killers(function: str) -> list[str]:
-    """Tests that killed mutants of a function, then of its module, the last one first."""
+    """Tests that killed mutants of a function, then of its module, latest first."""
     if not KILLERS.exists():
         return []
     pairs = [line.split(" ", 1) for line in KILLERS.read_text().splitlines()[::-1]]
