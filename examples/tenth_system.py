@@ -17,9 +17,15 @@ from patton.config import DeviceConfig, ModelConfig, aim_gddr6, model_preset
 from patton.device.aim import Target, stream_cost
 from patton.layout import Layout
 from patton.steps import Ints, Step
-from patton.systems import Claim, Declaration, Memory, System, system
+from patton.systems import (
+    Claim,
+    Declaration,
+    Memory,
+    System,
+    TermValidator,
+    system,
+)
 from patton.systems.maps import HeadMap, Holdings, Spots, shape_of
-from patton.systems.provenance import TermValidator
 from patton.systems.rows import RowMemory, Unit
 from patton.systems.table import row
 

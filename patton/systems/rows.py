@@ -60,7 +60,10 @@ class RowMemory(MappedMemory):
     domains: tuple[int, ...] = (0,)
     reserved: int | None = None
     free: list[list[int]] = attrs.field(factory=list)
-    requests: dict[Request, Owner] = attrs.field(factory=dict)  # type: ignore[assignment]
+    # Of owners only, which a dictionary cannot say of one that may hold others.
+    requests: dict[Request, Owner] = attrs.field(  # type: ignore[assignment]
+        factory=dict
+    )
 
     def __attrs_post_init__(self) -> None:
         self.free = [list(range(self.rows)) for _ in self.domains]

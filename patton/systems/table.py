@@ -16,7 +16,8 @@ from patton.commands import Op, Phase
 from patton.config import DeviceConfig, ModelConfig, aim_gddr6, model_preset
 from patton.errors import PlacementError
 from patton.steps import Step
-from patton.systems import SYSTEMS, Memory, System
+from patton.systems.registry import SYSTEMS
+from patton.systems.system import Memory, System
 
 Support = Literal["yes", "partly", "no"]
 Writes = Literal["efficient", "utilized burst", "not considered"]
@@ -105,7 +106,7 @@ class Measured:
     whole_bursts: bool
 
 
-def table(
+def table1(
     names: Iterable[str] = NAMES,
     device: DeviceConfig | None = None,
     model: ModelConfig | None = None,
@@ -125,7 +126,7 @@ def table(
 def row(
     system: System, device: DeviceConfig | None = None, model: ModelConfig | None = None
 ) -> Row:
-    """The row of one system; device, model: as in `table`."""
+    """The row of one system; device, model: as in `table1`."""
     device, model = device or aim_gddr6(), model or model_preset("opt-6.7b")
     found, declaration = measure(system, device, model), system.declaration
     paged: Support = "partly" if found.key_step else "no"

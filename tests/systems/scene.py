@@ -15,9 +15,7 @@ from patton.config import DeviceConfig, ModelConfig, aim_gddr6, model_preset
 from patton.elements import decode, encode
 from patton.executor import Executor
 from patton.steps import Request, Step
-from patton.systems import Memory, System, system
-from patton.systems.attention import run_layer
-from patton.systems.provenance import TermValidator
+from patton.systems import Memory, System, TermValidator, run_layer, system
 
 # Every system with every choice that its source leaves.
 VARIANTS: Sequence[tuple[str, dict[str, Any]]] = (

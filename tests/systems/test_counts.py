@@ -92,7 +92,7 @@ def test_only_what_is_seen_is_multiplied(variant: tuple[str, dict[str, Any]]) ->
 # Row activations to write one token, of one layer and all heads: of Keys single-bank
 # ones, of Values all-bank ones, for eight heads of four channels and for 32 of one.
 # Serial: of Values, in the channel that has most.
-WRITES: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, ...]]] = {
+WRITES: dict[tuple[str, tuple[tuple[str, object], ...]], list[tuple[float, ...]]] = {
     ("neupims", ()): [(1, 64, 64), (4, 256, 128)],
     ("neupims", (("channels_per_request", 1),)): [(1, 64, 64), (4, 256, 256)],
     ("attacc", ()): [(8, 64, 2), (32, 256, 8)],
@@ -112,7 +112,7 @@ WRITES: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, ...]]] =
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("which", WRITES, ids=str)
 def test_activations_of_a_token(
-    which: tuple[str, tuple[tuple[str, str], ...]], model: str
+    which: tuple[str, tuple[tuple[str, object], ...]], model: str
 ) -> None:
     """As the table of the design has them."""
     name, options = which

@@ -13,7 +13,7 @@ from patton.systems.table import (
     differences,
     measure,
     row,
-    table,
+    table1,
 )
 
 OPT, LLAMA = model_preset("opt-6.7b"), model_preset("llama3-8b")
@@ -21,7 +21,7 @@ OPT, LLAMA = model_preset("opt-6.7b"), model_preset("llama3-8b")
 
 def test_the_table_is_the_papers_but_for_known_reasons() -> None:
     """Five columns of nine systems; four entries differ."""
-    rows = table()
+    rows = table1()
     found = differences(rows)
 
     assert list(PAPER) == list(rows)
@@ -56,7 +56,7 @@ def test_values_in_one_row_would_be_written_well() -> None:
 
 def test_a_difference_without_a_reason_is_seen() -> None:
     """A system that does not do what it did."""
-    rows = table(["patton"])
+    rows = table1(["patton"])
     (wrong,) = differences({"PATTON": rows["PATTON"]._replace(dynamic=False)})
 
     assert ("dynamic", False, True, "") == wrong[1:]
