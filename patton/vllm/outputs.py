@@ -52,19 +52,26 @@ def observe(output: Any) -> Observed:
     if getattr(output, "kv_cache_block_copies", None):
         copies = len(output.kv_cache_block_copies)
         raise SchedulerOutputError("kv_cache_block_copies", f"{copies} copies", "none")
-    running = output.scheduled_cached_reqs
-    starts = dict(zip(running.req_ids, running.num_computed_tokens, strict=True))
-    for new in output.scheduled_new_reqs:
-        starts[new.req_id] = new.num_computed_tokens
     return Observed(
         finished=output.finished_req_ids,
         preempted=output.preempted_req_ids or (),
-        spans=[(r, starts[r], n) for r, n in output.num_scheduled_tokens.items()],
+        spans=_spans(output),
         drafts={
             request: len(tokens)
             for request, tokens in output.scheduled_spec_decode_tokens.items()
         },
     )
+
+
+def _spans(output: Any) -> list[tuple[str, int, int]]:
+    running, counts = output.scheduled_cached_reqs, output.num_scheduled_tokens
+    names, firsts = running.req_ids, running.num_computed_tokens
+    if names == [*counts]:  # mostly nothing else is scheduled
+        return list(zip(names, firsts, counts.values(), strict=True))
+    starts = dict(zip(names, firsts, strict=True))
+    for new in output.scheduled_new_reqs:
+        starts[new.req_id] = new.num_computed_tokens
+    return [(request, starts[request], count) for request, count in counts.items()]
 
 
 def granted(output: Any) -> Granted:
