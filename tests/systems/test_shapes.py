@@ -89,6 +89,25 @@ def test_other_shapes(shape: str, name: str) -> None:
     assert scene.error(step, scene.run(step)) < 0.02
 
 
+@pytest.mark.parametrize("name", ["attacc", "pimphony", "cent", "paise"])
+def test_runs_take_stripes_in_turn(name: str) -> None:
+    """Where a head has more channels than a Value: the second 1,024 tokens."""
+    scene = Scene.of(system(name), SHAPES["stripes"])
+    step = Step()
+    scene.write(step, "a", 1100)
+    scene.read(step, "a")
+    placed = scene.memory.apply(step)
+    stream = placed.streams().value_write
+    assert stream is not None
+
+    assert {0, 8} == set(stream.channel.tolist())
+    again = Scene.of(system(name), SHAPES["stripes"])
+    step = Step()
+    again.write(step, "a", 1100)
+    again.read(step, "a")
+    assert again.error(step, again.run(step)) < 0.02
+
+
 def test_another_device() -> None:
     """Rows of 1 KB and 64 channels."""
     scene = Scene.of(system("pimphony"), LLAMA, hbm2())
