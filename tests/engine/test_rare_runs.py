@@ -109,11 +109,15 @@ def test_effective_capacity_is_found_by_halves() -> None:
     """
     session = served(default(steps=120, check="lifecycle"))
     asked: list[int] = []
+    session.loop.statistics.hit_tokens = session.loop.statistics.prompt_tokens
+    assert 1.0 == session.effective_capacity(lambda: asked.append(1))
+    assert [] == asked
     session.loop.statistics.hit_tokens = 0
     worth = session.effective_capacity(lambda: asked.append(1))
 
     assert 0 < worth < 1
     assert 10 == len(asked)  # a thousandth is ten halves away
+    assert worth == session.effective_capacity()
     assert session._hits_no_more(1, 0.0)
 
 
