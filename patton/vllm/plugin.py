@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import Any
 
 CONNECTOR = "PattonConnector"
 BACKEND = "PATTON"
@@ -15,14 +16,29 @@ def register() -> None:
     For the group `vllm.general_plugins`.
     """
     from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory
-    from vllm.v1.attention.backends.registry import AttentionBackendEnum
 
     with suppress(ValueError):  # registered before
         KVConnectorFactory.register_connector(
             CONNECTOR, "patton.vllm.connector", CONNECTOR
         )
-    with suppress(ValueError):
-        AttentionBackendEnum.register(BACKEND, "patton.vllm.backend.PattonBackend")
+    attention_backend()
+
+
+def attention_backend() -> Any:
+    """PATTON in vLLM's AttentionBackendEnum, added where it is missing."""
+    from vllm.v1.attention.backends.registry import AttentionBackendEnum
+
+    if BACKEND in AttentionBackendEnum.__members__:
+        return AttentionBackendEnum[BACKEND]
+    member = AttentionBackendEnum.register(BACKEND, "patton.vllm.backend.PattonBackend")
+    # A configuration reaches vLLM's processes before their plug-ins are loaded, and an
+    # enumeration's member is sent as a value, which they would not know.
+    member.__reduce_ex__ = _as_sent
+    return member
+
+
+def _as_sent(_: object) -> tuple[Any, tuple[()]]:
+    return attention_backend, ()
 
 
 def host_platform() -> str | None:

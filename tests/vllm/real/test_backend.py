@@ -5,6 +5,10 @@ Not covered here: whole models (test_outputs).
 
 from __future__ import annotations
 
+import copy
+import pickle
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -86,6 +90,24 @@ def test_names_are_registered_however_often() -> None:
 
     assert backend is PattonBackend
     assert plugin.BACKEND == backend.get_name()
+
+
+SENT = """
+import pickle, sys
+member = pickle.loads(sys.stdin.buffer.read())
+assert "PATTON" == member.name and "PattonBackend" == member.get_class().__name__
+"""
+
+
+def test_the_backend_can_be_sent_to_a_process_without_plug_ins() -> None:
+    """As vLLM sends its configuration to the engine's."""
+    plugin.register()
+    member = AttentionBackendEnum["PATTON"]
+    sent = pickle.dumps(member)
+
+    assert member is pickle.loads(sent)  # noqa: S301  (our own)
+    assert member is copy.deepcopy(member)
+    subprocess.run([sys.executable, "-c", SENT], input=sent, check=True)
 
 
 def test_a_run_that_measures_memory_has_no_batch() -> None:
