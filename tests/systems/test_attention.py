@@ -54,6 +54,23 @@ def test_long_contexts(variant: tuple[str, dict[str, Any]]) -> None:
     assert scene.error(step, scene.run(step)) < MOST_ERROR
 
 
+# Windows of one request that begin and end in different channels of a head, so that a
+# row is opened in some of them before others, and a step may have the last ones only.
+WINDOWS = ((16, 32), (0, 64), (0, 80), (16, 64), (33, 47), (0, 70), (64, 80), (48, 50))
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=variant_id)
+def test_windows(variant: tuple[str, dict[str, Any]]) -> None:
+    """Queries that see different parts of a request, in any order."""
+    scene = Scene.named(*variant, "llama3-8b")
+    step = Step()
+    for request in ("a", "b"):
+        scene.write(step, request, 80)
+    step.reads = [(r, start, end) for start, end in WINDOWS for r in ("a", "b")]
+
+    assert scene.error(step, scene.run(step)) < MOST_ERROR
+
+
 @pytest.mark.parametrize("variant", VARIANTS, ids=variant_id)
 def test_layers_do_not_touch(variant: tuple[str, dict[str, Any]]) -> None:
     """What is written to one layer stays while the next one is used."""

@@ -89,6 +89,35 @@ def test_only_what_is_seen_is_multiplied(variant: tuple[str, dict[str, Any]]) ->
     assert values == counts[Phase.SV].macs
 
 
+INNER = [v for v in VARIANTS if v[0][:6] not in {"patton", "attenp", "l3"}]
+
+
+@pytest.mark.parametrize("variant", INNER, ids=variant_id)
+def test_a_row_is_opened_once(variant: tuple[str, dict[str, Any]]) -> None:
+    """For all queries of a step together: one rule for all inner-product systems."""
+    scene = Scene.named(*variant, "llama3-8b")
+    step = Step()
+    for request in ("a", "b"):
+        scene.write(step, request, 300)
+        for start in (0, 0, 100):
+            scene.read(step, request, start)
+    streams = scene.memory.apply(step).streams()
+    for stream in (streams.qk, streams.sv):
+        assert stream is not None
+        acts = stream.op == Op.ACT
+        opened = [
+            (channel, row)
+            for first, many, row in zip(
+                stream.channel[acts].tolist(),
+                stream.channels[acts].tolist(),
+                stream.row[acts].tolist(),
+                strict=True,
+            )
+            for channel in range(first, first + many)
+        ]
+        assert len(set(opened)) == len(opened)
+
+
 # Row activations to write one token, of one layer and all heads: of Keys single-bank
 # ones, of Values all-bank ones, for eight heads of four channels and for 32 of one.
 # Serial: of Values, in the channel that has most.
