@@ -124,7 +124,8 @@ def test_unconfirmed_tokens_stay_so_when_writing_goes_on() -> None:
     start(runtime, 1, [0], 4)
     for first, drafts in ((4, 2), (6, 0), (7, 1)):
         count = max(drafts, 1)
-        step = Step(writes=[(1, first, count)], drafts={1: drafts})
+        some = {1: drafts} if drafts else {}
+        step = Step(writes=[(1, first, count)], drafts=some)
         runtime.apply_step(step)
         assert 4 == place(runtime, 0).confirmed
         runtime.check()
@@ -185,3 +186,15 @@ def test_a_step_of_another_form_is_refused_as_such() -> None:
 
     found = raised.value
     assert ("apply_step", "writes", 5) == attrs.astuple(found)[:3]
+
+
+def test_a_block_evicted_from_its_slot_leaves_no_copy_behind() -> None:
+    runtime = llama(gib=0.5)
+    start(runtime, 1, [0], 4)
+    runtime.apply_step(Step(writes=[(1, 4, 12)]))
+    assert {0: 1} == runtime.placements.copied
+    runtime.finish(1)
+    runtime.evict(0)
+    runtime.check()
+
+    assert {} == runtime.placements.copied

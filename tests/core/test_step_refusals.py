@@ -72,7 +72,7 @@ REFUSALS: list[tuple[dict[str, Any], type[PattonError], tuple[object, ...]]] = [
         ("write", 9, "it is not running", "a running request"),
     ),
     (
-        {"writes": [(2, 20, 1), (1, 20, 1), (1, 20, 2)]},
+        {"writes": [(1, 20, 1), (1, 20, 2), (2, 20, 1)]},
         RequestError,
         ("write", 1, "two ranges in one step", "one range"),
     ),
@@ -254,3 +254,13 @@ def test_a_read_does_not_touch_a_block_given_up() -> None:
         with pytest.raises(RequestError):
             runtime.apply_step(Step(reads=[(1, *bounds)]))
     runtime.apply_step(Step(reads=[(1, 0, 16), (1, 32, 48)]))
+
+
+def test_nothing_is_written_beyond_a_table() -> None:
+    """Whatever the last block of all holds."""
+    runtime = llama(gib=0.5, blocks=2)
+    start(runtime, 1, [0, 1], 20)
+    with pytest.raises(UnwrittenReadError) as raised:
+        runtime.apply_step(Step(reads=[(1, 40, 60)]))
+
+    assert (1, 40, -1, 1, 0) == attrs.astuple(raised.value)
