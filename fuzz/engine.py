@@ -29,6 +29,8 @@ class Engine(Operations):
         if self.with_step:
             self.ahead[request] = self.world.refinement.tables[request]
             self.step.finishes = [*self.step.finishes, request]
+            if self.chance(60):  # whoever waits takes over what is free now
+                self.admit()
             return True
         return self.world.do("finish", request)
 
