@@ -17,10 +17,22 @@ from patton.study.experiments import EXPERIMENTS
 from patton.study.experiments.experiment import Experiment
 from patton.study.plots import Plot
 from patton.study.results import Figure, Results, shown, write_whole
-from patton.systems import SYSTEMS, system
+from patton.systems import SYSTEMS, differences, system, table1
 
 TITLE: Final = "PATTON: the evaluation, rebuilt"
 COLUMNS: Final = ("model", "system", "quantity", "unit", "ours", "paper", "ratio")
+TABLE_TITLE: Final = "Table 1, derived"
+TABLE_ABOUT: Final = (
+    "Allocation, sharing and writes are measured on an empty memory of each system; "
+    "where the mapping comes from and what the processing unit needs is declared."
+)
+TABLE_COLUMNS: Final = {
+    "dynamic": "dynamic allocation",
+    "paged": "paged attention",
+    "mapping": "explicit mapping",
+    "writes": "single-token writes",
+    "modified": "modified unit",
+}
 UNEXPLAINED: Final = "not explained yet"
 EVIDENCE: Final = {
     "code": "read in the public code",
@@ -126,6 +138,24 @@ def _assumptions() -> list[tuple[str, list[tuple[str, str]]]]:
     ]
 
 
+def _table1() -> tuple[list[tuple[str, ...]], list[str]]:
+    """The paper's Table 1 as it follows from the systems; where it differs, and why."""
+    rows = table1()
+    lines = [(title, *(_word(value) for value in row)) for title, row in rows.items()]
+    notes = [
+        f"{d.title}, {TABLE_COLUMNS[d.column]}: {_word(d.here)} here, "
+        f"{_word(d.paper)} in the paper: {d.reason or UNEXPLAINED}"
+        for d in differences(rows)
+    ]
+    return lines, notes
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
 # --- HTML -------------------------------------------------------------------------
 
 STYLE: Final = """
@@ -155,7 +185,7 @@ def html_page(results: Results, sections: Sequence[Section]) -> str:
         f"<title>{TITLE}</title><style>{STYLE}</style></head><body>\n"
         f"<h1>{TITLE}</h1>\n<p>{_html_text(INTRODUCTION)}</p>\n"
         f"<p>{escape(_provenance(results))}</p>\n<p>{links}</p>\n"
-        f"{body}\n{_html_assumptions()}</body></html>\n"
+        f"{body}\n{_html_table1()}\n{_html_assumptions()}</body></html>\n"
     )
 
 
@@ -205,6 +235,20 @@ def _html_text(text: str) -> str:
     return "".join(marked)
 
 
+def _html_table1() -> str:
+    lines, notes = _table1()
+    head = "".join(f"<th>{name}</th>" for name in ("system", *TABLE_COLUMNS.values()))
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>"
+        for line in lines
+    )
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return (
+        f"<h2>{TABLE_TITLE}</h2><p>{TABLE_ABOUT}</p>"
+        f"<table><tr>{head}</tr>{rows}</table><ul>{items}</ul>"
+    )
+
+
 def _html_assumptions() -> str:
     parts = ["<h2>What is assumed of each system</h2>"]
     for title, claims in _assumptions():
@@ -224,6 +268,11 @@ def markdown_page(results: Results, sections: Sequence[Section]) -> str:
     parts = [f"# {TITLE}", INTRODUCTION, _provenance(results)]
     for section in sections:
         parts += _markdown_section(section)
+    lines, notes = _table1()
+    head = ("system", *TABLE_COLUMNS.values())
+    table = (f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *lines))
+    parts += [f"## {TABLE_TITLE}", TABLE_ABOUT, "\n".join(table)]
+    parts.append("\n".join(f"- {note}" for note in notes))
     parts.append("## What is assumed of each system")
     for title, claims in _assumptions():
         rows = (f"- {text} *({evidence})*" for evidence, text in claims)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from patton.study.settings import Settings
 from patton.study.study import run_study
 from patton.study.tasks import Source
 from patton.study.work import Workers
-from patton.systems import SYSTEMS, system
+from patton.systems import SYSTEMS, differences, system, table1
 
 SETTINGS = Settings("quick", Source("/somewhere/chats.jsonl", "abc"), steps=200)
 
@@ -138,6 +139,21 @@ def test_assumptions_of_every_system_are_listed_with_their_evidence(
         assert f"### {declaration.title} ({declaration.year})" in page
         for claim in declaration.claims:
             assert claim.text in page
+
+
+def test_table_1_is_there_with_its_differences(
+    results: Results, tmp_path: Path
+) -> None:
+    """A row for each system, and a reason for each cell that is not the paper's."""
+    pages = [path.read_text() for path in write_report(results, tmp_path)]
+    rows = table1()
+    assert rows
+    for page in pages:
+        for found in differences(rows):
+            assert found.reason
+            assert found.reason in unescape(page)
+    for title in rows:
+        assert f"| {title} |" in pages[1]
 
 
 def test_text_is_escaped(tmp_path: Path) -> None:
