@@ -310,3 +310,22 @@ def test_a_burst_in_the_middle_of_two_is_a_defect() -> None:
     made = stream(Phase.QK, [entry(Op.WRGB)], loads=loads, queries=queries)
     with pytest.raises(AssertionError, match=r"^a burst begins in the middle of two"):
         query_payload(made, random_bits(0, 1, HEADS, PER_KV, 20))
+
+
+def test_a_refusal_of_data_says_what_was_given() -> None:
+    for given, value in (
+        (random_bits(0, 5, HEADS, 20), "uint16 [5, 3, 20]"),
+        (np.zeros((6, HEADS, 20)), "float64 [6, 3, 20]"),
+        ([[1]], "list [1, 1]"),
+    ):
+        with pytest.raises(PayloadError) as raised:
+            write_payload(key_stream(), given)  # type: ignore[arg-type]
+        found = raised.value.value, raised.value.accepted
+        assert (value, "uint16 [6, 3, 20]") == found
+
+
+def test_weights_are_stored_for_the_bursts_that_are_seen() -> None:
+    made = load_stream(Phase.SV)
+    payload = weight_payload(made, random_bits(5, 19 + 18, HEADS, PER_KV))
+
+    assert PER_KV * (3 + 3) + 1 == len(payload.table)
