@@ -23,6 +23,8 @@ def layout_with(*wanted: str) -> Layout:
         "one head a channel group": lambda it: it.folds == 1 and it.groups > 1,
         "unused rows": lambda it: it.unused_rows > 0,
         "padding": lambda it: it.padding_bytes > 0,
+        "one Key a row": lambda it: it.channels_per_head * it.keys_per_row == 1,
+        "one channel": lambda it: it.device.channels == 1 < it.folds,
         "small slots": lambda it: it.slots * it.stripes < it.granules,
     }
     return next(it for it in layouts if all(facts[name](it) for name in wanted))
@@ -40,9 +42,9 @@ def test_regions_follow_each_other() -> None:
     ] == [attrs.astuple(region) for region in regions(layout)]
 
 
-def test_a_plane_begins_with_its_first_key() -> None:
-    """Granule 0's first element; others of other channels and rows say the same."""
-    layout = layout_with("channels")
+@pytest.mark.parametrize("wanted", ["channels", "one Key a row", "one channel"])
+def test_a_plane_begins_with_its_first_key(wanted: str) -> None:
+    layout = layout_with(wanted)
     for layer in range(layout.model.layers):
         for head in range(layout.model.kv_heads):
             plane = layer * layout.folds + head // layout.groups

@@ -100,3 +100,19 @@ def test_what_was_read_back_is_elements() -> None:
     results = Results(none, none.astype(np.bool_), read, np.ones(read.shape, np.bool_))
 
     assert np.uint16 == read_back(made, results).dtype
+
+
+def test_channels_of_one_read_may_be_of_different_groups() -> None:
+    """Channel 0 holds group 0, channel 1 group 1, which is of the other query."""
+    queries = Queries(array(7, 8), array(0, 0), array(8, 8))
+    table = ResultTable(
+        array(0, 1), array(0, 4), channel_stride=0, bank_stride=1, group_stride=1
+    )
+    made = stream(
+        Phase.SV, [entry(Op.RDMAC, channels=2)], results=table, queries=queries
+    )
+    values = np.ones((2, HEADS, BANKS), np.float32)
+    values[1] = 2
+    found = outputs([(made, macs(values, ElementType.BF16))], ElementType.BF16)
+
+    assert [1, 0, 0, 2] == [found[q, 0, 0, e] for q in (0, 1) for e in (0, 4)]
