@@ -60,6 +60,7 @@ class Table:
 
     def at(self, request: Ints, index: Any) -> Ints:
         """Entry `index` of each request; the arguments broadcast."""
+        assert (index < np.diff(self.ptr)[request]).all(), "beyond what is held"
         found: Ints = self.number[self.ptr[request] + index]
         return found
 

@@ -40,9 +40,7 @@ def test_attention_is_right(variant: tuple[str, dict[str, Any]], model: str) -> 
     assert scene.validator.commands > 3000
 
 
-@pytest.mark.parametrize(
-    "variant", [v for v in VARIANTS if v[0] not in {"cent", "l3"}], ids=variant_id
-)
+@pytest.mark.parametrize("variant", VARIANTS, ids=variant_id)
 def test_long_contexts(variant: tuple[str, dict[str, Any]]) -> None:
     """Beyond a row of Values, 1,024 tokens, sums of several runs are put together."""
     scene = Scene.named(*variant, "llama3-8b")

@@ -18,10 +18,12 @@ from patton.errors import (
     PlacementError,
     RequestError,
 )
+from patton.generate import PAPER, Schedule, best_schedule
 from patton.steps import Step
 from patton.systems import Memory, system
 from patton.systems.blockpim import BlockMemory
 from patton.systems.neupims import NeupimsMemory
+from patton.systems.patton import PattonMemory
 from patton.systems.rows import RowMemory
 from tests.systems.scene import VARIANTS, Scene, variant_id
 
@@ -168,6 +170,31 @@ def test_a_request_moves_before_its_first_write() -> None:
 
     assert 128 == len(memory.requests["late"].blocks)
     assert isinstance(home, int)
+
+
+@pytest.mark.parametrize(
+    ("name", "adoption", "pairs", "pair_blocks", "schedule"),
+    [
+        ("patton", False, "packed", 16, PAPER),
+        ("patton-adopting", True, "spread", 16, PAPER),
+        ("patton-best", True, "spread", 16, best_schedule("aim-gddr6", "head")),
+        ("patton-without-commit-zone", False, "packed", 16, PAPER),
+        ("patton-without-o2", False, "packed", 64, PAPER),
+    ],
+)
+def test_variants_of_patton(
+    name: str, adoption: bool, pairs: str, pair_blocks: int, schedule: Schedule
+) -> None:
+    """Each is the runtime with the choices that its name says."""
+    memory: PattonMemory = memory_of(name)
+    placements = memory.runtime.placements
+
+    assert adoption == placements.adoption
+    assert pairs == placements.pool.choice
+    assert ("commit-zone" not in name) == placements.commit_zone
+    assert (pair_blocks, schedule) == (memory.pair_blocks, memory.schedule)
+    pin: PattonMemory = memory_of("patton-best", schedule="pin")
+    assert best_schedule("aim-gddr6", "pin") == pin.schedule
 
 
 # --- blocks ---------------------------------------------------------------------------
