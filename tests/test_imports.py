@@ -61,7 +61,7 @@ DEVICE_EXCEPTIONS: dict[str, tuple[set[str], str]] = {
 PLAIN = {"attr", "attrs", "numpy"}
 OTHER_DISTRIBUTIONS = {
     "cli": {"PIL", "click", "rich"},
-    "study": {"matplotlib"},
+    "study": {"distributed", "matplotlib"},
     "vllm": {"torch", "vllm"},
 }
 

@@ -35,7 +35,9 @@ ENTRIES = (
     "patton.device",
     "patton.device.aim",
     "patton.engine",
+    "patton.vllm.backend",  # vLLM imports these three by their names
     "patton.vllm.connector",
+    "patton.vllm.platform",
     "patton.vllm.plugin",
 )
 

@@ -36,7 +36,7 @@ def test_every_error_survives_pickle_and_copy(kind: type[PattonError]) -> None:
 
 @pytest.mark.parametrize("kind", ERRORS)
 def test_every_error_says_itself_how_to_rebuild_it(kind: type[PattonError]) -> None:
-    """Tools that carry errors over a network take an inherited recipe for a missing one.
+    """Networks take an inherited recipe where an error has none of its own.
 
     They would rebuild the error without its constructor, and so without its fields.
     """

@@ -393,9 +393,5 @@ def agree(scheduler: Scheduler, placed: Runtime) -> None:
     assert [] == scheduler.pool.check()
     cached = {b for b, key in enumerate(scheduler.pool.key) if key is not None}
     held = {b for b, count in enumerate(scheduler.pool.references) if count}
-    bound = {
-        block
-        for block in range(scheduler.pool.blocks)
-        if placed.placement(block) is not None
-    }
-    assert cached | held == bound
+    ids = range(scheduler.pool.blocks)
+    assert cached | held == {b for b in ids if placed.placement(b) is not None}
