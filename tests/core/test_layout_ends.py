@@ -122,8 +122,8 @@ def test_addresses_have_bounds(seed: int) -> None:
 
 
 def test_kinds_are_named() -> None:
+    kind: Any = "keys"
     with pytest.raises(ArgumentError) as raised:
-        kind: Any = "keys"
         llama().layout.address_of(kind, Element(0, 0, 0, 0, 0))
 
     expected = ("address_of", "kind", "keys", "key or value or slot")

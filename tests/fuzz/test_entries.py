@@ -110,7 +110,7 @@ PARTS = st.fixed_dictionaries({}, optional=dict.fromkeys(attrs.fields_dict(Step)
 def test_a_step_of_any_form_is_refused_or_taken(parts: dict[str, Any]) -> None:
     runtime = served()
     before = frozen(runtime)
-    if refusal(lambda: runtime.apply_step(Step(**parts))) is not None:
+    if refusal(lambda **form: runtime.apply_step(Step(**form)), parts) is not None:
         assert frozen(runtime) == before
     runtime.check()
 
