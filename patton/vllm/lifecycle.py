@@ -211,12 +211,25 @@ class Lifecycle:
 
         Raises UnwrittenHitError.
         """
+        if self._has_room(request, whole):
+            return True
         try:
             if self.gate is None:
                 return self.runtime.bindable(request, hits) >= whole
             return self.gate.make_room(request, need, whole, hits)
         except BlockStateError as error:
             raise self._unwritten(request, error.block) from None
+
+    def _has_room(self, request: str, blocks: int) -> bool:
+        """Whether there is room at first sight, as mostly: in its pairs, or free ones.
+
+        Told so often that it is worth not to ask what `bindable` asks.
+        """
+        pool = self.runtime.placements.pool
+        if blocks <= pool.free_pairs * pool.blocks_per_pair:
+            return True
+        running = self.runtime.placements.requests.get(request)
+        return blocks == 1 and running is not None and bool(running.open)
 
     def _unwritten(self, request: str, block: int) -> UnwrittenHitError:
         """Of a hit on a block that the runtime has dropped: nobody had written it."""
