@@ -245,14 +245,13 @@ class PattonAttention(AttentionImpl[PattonBatch]):
         for number, start, end in batch.spans():
             if start in attended:
                 continue
-            first = batch.lengths[number] - (end - start)
+            before = batch.lengths[number] - (end - start)
             keys, values = key[start:end].float(), value[start:end].float()
-            if first:
+            if seen := before if self.window is None else min(before, self.window - 1):
                 prefix = prefixes.get(start)
-                if prefix is None or prefix.start + len(prefix.keys) != first:
-                    problem = f"row {start} follows {first} tokens"
+                if prefix is None or len(prefix.keys) != seen:
+                    problem = f"row {start} sees {seen} tokens before it"
                     raise EngineStateError("prefill", f"{problem}, not read back")
-                first = prefix.start
                 keys = torch.cat([torch.from_numpy(prefix.keys).to(keys), keys])
                 values = torch.cat([torch.from_numpy(prefix.values).to(values), values])
             output[start:end] = self._attend(query[start:end], keys, values).to(output)

@@ -53,11 +53,10 @@ class Batch:
 class Prefix:
     """Keys and Values that were read back, float32 [tokens, heads, D].
 
-    start: position of the first; row: of the batch, that of the token which follows.
+    row: of the batch, that of the token which follows.
     """
 
     row: int
-    start: int
     keys: Floats
     values: Floats
 
@@ -155,7 +154,5 @@ class Layer:
         cuts = np.cumsum(counts)[:-1]
         keys = np.split(decode(result.keys, element), cuts)
         values = np.split(decode(result.values, element), cuts)
-        starts = placed.readback_start.tolist()
-        return [
-            Prefix(*found) for found in zip(rows, starts, keys, values, strict=True)
-        ]
+        found = zip(rows, keys, values, strict=True)
+        return [Prefix(*prefix) for prefix in found]
