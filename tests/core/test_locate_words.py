@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 
-from patton.addresses import Address, key_address
+from patton.addresses import Address, key_address, slot_address, value_address
 from patton.layout import Layout
 from patton.locate import first_row, locate, regions
 from tests.core.strategies import address_counts, random_layout
@@ -25,6 +25,10 @@ def layout_with(*wanted: str) -> Layout:
         "padding": lambda it: it.padding_bytes > 0,
         "one Key a row": lambda it: it.channels_per_head * it.keys_per_row == 1,
         "one channel": lambda it: it.device.channels == 1 < it.folds,
+        "padded slots": lambda it: (
+            it.rows_per_value * it.value_channels * it.device.banks > it.model.head_dim
+        ),
+        "many slots": lambda it: it.slots * it.stripes > it.granules,
         "small slots": lambda it: it.slots * it.stripes < it.granules,
     }
     return next(it for it in layouts if all(facts[name](it) for name in wanted))
@@ -51,6 +55,8 @@ def test_a_plane_begins_with_its_first_key(wanted: str) -> None:
             assert plane * layout.rows_per_plane == first_row(layout, layer, head)
             first = key_address(layout.map, layer, head, 0, 0, 0)
             assert locate(layout, first).region == "Key"
+            first = value_address(layout.map, layer, head, 0, 0, 0)
+            assert locate(layout, first).region == "Value"
 
 
 @pytest.mark.parametrize(
@@ -97,3 +103,13 @@ def test_every_address_says_what_it_is_for(wanted: tuple[str, ...]) -> None:
         known.add(f"the end of a row, too short for another {held}")
         known.add(f"after the last {held}, which is {size - 1}")
     assert notes <= known
+
+
+def test_the_last_slot_has_padding_though_there_are_fewer_granules() -> None:
+    layout = layout_with("padded slots", "many slots")
+    last, beyond = layout.slots * layout.stripes - 1, layout.model.head_dim
+    address = slot_address(layout.map, 0, 0, last, 0, beyond)
+    found = locate(layout, address)
+
+    assert ("padding", "slot") == (found.use, found.kind)
+    assert (0, 0, last, 0, beyond) == found.element

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from patton.config import ElementType
 from patton.elements import encode
 from patton.executor import Results
 from patton.reduction import _in_turns, outputs, read_back, scores
-from tests.core.hand_made import ALL_LANES, KEY_AXES, entry, stream
+from tests.core.hand_made import ALL_LANES, KEY_AXES, entry, frame, stream
 
 HEADS, BANKS, LANES, PER_KV, HEAD_DIM = 3, 4, 8, 2, 20
 BOTH = pytest.mark.parametrize("element", [ElementType.BF16, ElementType.FP16])
@@ -106,7 +107,7 @@ def test_channels_of_one_read_may_be_of_different_groups() -> None:
     """Channel 0 holds group 0, channel 1 group 1, which is of the other query."""
     queries = Queries(array(7, 8), array(0, 0), array(8, 8))
     table = ResultTable(
-        array(0, 1), array(0, 4), channel_stride=0, bank_stride=1, group_stride=1
+        array(0, 1, 0), array(0, 4, 8), channel_stride=0, bank_stride=1, group_stride=1
     )
     made = stream(
         Phase.SV, [entry(Op.RDMAC, channels=2)], results=table, queries=queries
@@ -116,3 +117,15 @@ def test_channels_of_one_read_may_be_of_different_groups() -> None:
     found = outputs([(made, macs(values, ElementType.BF16))], ElementType.BF16)
 
     assert [1, 0, 0, 2] == [found[q, 0, 0, e] for q in (0, 1) for e in (0, 4)]
+
+
+def test_one_bank_gives_one_element() -> None:
+    queries = Queries(array(7), array(0), array(8))
+    table = ResultTable(array(0), array(3), channel_stride=1, bank_stride=1)
+    one = attrs.evolve(frame(), banks=1)
+    entries = [entry(Op.RDMAC, channels=2)]
+    made = stream(Phase.SV, entries, results=table, queries=queries, frame=one)
+    values = np.array([2, 5], np.float32).reshape(2, 1, 1).repeat(HEADS, 1)
+    found = outputs([(made, macs(values, ElementType.BF16))], ElementType.BF16)
+
+    assert [0, 2, 5, 0] == found[0, 0, 0, 2:6].tolist()
