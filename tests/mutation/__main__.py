@@ -25,7 +25,7 @@ HEAD = """# How much the tests of the core notice
 
 Written by `python -m tests.mutation`. A mutant is one small change of one function; it
 is noticed when a test fails, or when a test takes eight times as long as it should.
-What no test notices is argued in [survivors.md](survivors.md).
+What is alive is argued in [survivors.md](survivors.md).
 
 """
 
@@ -41,11 +41,12 @@ def judge(results: Results) -> bool:
     for those, what in ((found.unargued, "survivors"), (found.idle, "idle arguments")):
         if those:
             say(f"{len(those)} {what}, see {ARGUED.name}:\n\n{draft(those)}")
-    if results.unfinished:
-        say(f"{results.unfinished} mutants have no verdict yet")
-    say(f"{100 * results.score:.2f} % noticed, {100 * LEAST_SCORE:.0f} % asked for")
-    argued_all = not (found.unargued or found.idle or results.unfinished)
-    return argued_all and results.score >= LEAST_SCORE
+    core = results.core
+    if core.unjudged:
+        say(f"{core.unjudged} mutants are not judged yet: run it again")
+    say(f"{100 * core.score:.2f} % noticed, {100 * LEAST_SCORE:.0f} % asked for")
+    complete = not (found.unargued or found.idle or core.unjudged)
+    return complete and core.score >= LEAST_SCORE
 
 
 def main() -> int:

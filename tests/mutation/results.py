@@ -32,6 +32,21 @@ class Module:
         return sum(self.ends.values())
 
     @property
+    def unjudged(self) -> int:
+        """Those that the run did not come to."""
+        return self.mutants - self.dead - self.alive
+
+    @property
+    def score(self) -> float:
+        """The share of the judged mutants that are noticed."""
+        return self.dead / max(1, self.dead + self.alive)
+
+    @property
+    def alive(self) -> int:
+        """Those that no test notices, or that no test reaches."""
+        return sum(self.ends.get(end, 0) for end in ALIVE)
+
+    @property
     def dead(self) -> int:
         """Killed by a failing test, or by time: an endless loop is noticed as well."""
         return self.ends.get("killed", 0) + self.ends.get("timeout", 0)
@@ -59,14 +74,11 @@ class Results:
         return cls(tuple(modules), tuple(names), tuple(survivors))
 
     @property
-    def unfinished(self) -> int:
-        """Mutants without a verdict."""
-        return sum(m.mutants - m.dead for m in self.modules) - len(self.survivors)
-
-    @property
-    def score(self) -> float:
-        """The share of mutants that are noticed."""
-        return sum(m.dead for m in self.modules) / sum(m.mutants for m in self.modules)
+    def core(self) -> Module:
+        """All modules as one."""
+        return Module(
+            "**core**", sum((Counter(m.ends) for m in self.modules), Counter())
+        )
 
 
 def _modules() -> Iterator[tuple[str, Path, dict[str, str]]]:
@@ -88,18 +100,14 @@ def function_of(mutant: str) -> str:
 def report(results: Results) -> str:
     """The figures in Markdown."""
     lines = [
-        "| module | mutants | killed | by time | argued | noticed |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| module | mutants | killed | by time | alive | not judged | noticed |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
-    whole = Module(
-        "**core**", sum((Counter(m.ends) for m in results.modules), Counter())
-    )
-    for module in (*results.modules, whole):
-        ends = module.ends
-        alive = sum(ends.get(end, 0) for end in ALIVE)
-        lines.append(
-            f"| {module.name} | {module.mutants} | {ends.get('killed', 0)} "
-            f"| {ends.get('timeout', 0)} | {alive} "
-            f"| {100 * module.dead / module.mutants:.1f} % |"
+    for module in (*results.modules, results.core):
+        cells = (
+            *(module.name, module.mutants, module.ends.get("killed", 0)),
+            *(module.ends.get("timeout", 0), module.alive, module.unjudged),
+            f"{100 * module.score:.1f} %" if module.dead + module.alive else "",
         )
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines) + "\n"
