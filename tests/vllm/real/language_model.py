@@ -20,7 +20,7 @@ from vllm import LLM, SamplingParams
 
 from patton.vllm.platform import define_operations
 
-MODEL = Path(__file__).parent / "model"
+MODEL, WINDOWED = (Path(__file__).parent / name for name in ("model", "model_window"))
 WEIGHTS_SEED = 8
 ATTENTION_SHARE = 0.3
 VOCABULARY = 512
@@ -32,8 +32,12 @@ FIRST_PROMPT, NEXT_PROMPT = (60, 140), 20
 
 @attrs.frozen
 class Setting:
-    """How vLLM serves. blocks: of its pool, the null block included."""
+    """How vLLM serves. blocks: of its pool, the null block included.
 
+    model: a Llama, or a Mistral whose tokens see the last 48.
+    """
+
+    model: Path = MODEL
     caching: bool = True
     blocks: int = 200
     budget: int = 1024
@@ -83,7 +87,7 @@ def served(setting: Setting, patton: dict[str, Any] | None) -> Iterator[Any]:
             },
         }
     llm = LLM(
-        model=str(MODEL),
+        model=str(setting.model),
         load_format="dummy",
         dtype="float32",
         skip_tokenizer_init=True,

@@ -30,6 +30,7 @@ from patton.vllm import worker
 from tests.vllm.real.language_model import (
     REQUESTS,
     TURNS,
+    WINDOWED,
     Answers,
     Setting,
     answers,
@@ -101,6 +102,18 @@ def test_counting_streams_changes_nothing(without_patton: Answers) -> None:
     assert 0 == found.differing(without_patton)
     assert found.deviation(without_patton) < 1e-4
     assert commands > 0
+
+
+def test_a_sliding_window_under_pressure() -> None:
+    """Blocks that windows have left are given up, hits begin behind them."""
+    with served(Setting(WINDOWED, caching=False), None) as llm:
+        alone = answers(llm, 2)
+    with served(Setting(WINDOWED, blocks=40, budget=64), DATA) as llm:
+        found = answers(llm, 2)
+
+    assert 0 == found.differing(alone)
+    assert 4 * found.deviation(alone) < alone.margin
+    assert found.cached > 0
 
 
 @pytest.fixture(scope="module", params=CASES)
