@@ -124,7 +124,7 @@ def lines(
     ticks = sorted({place for row in values.values() for place in row})
     if "x" in axes.log and len(ticks) <= 12:
         area.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        area.minorticks_off()
+        area.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
     return _finished(figure, area, title, caption, legend=len(values) > 1)
 
 

@@ -72,3 +72,12 @@ def test_there_is_a_colour_and_a_pattern_for_every_series() -> None:
     assert len(COLOURS) == len(set(COLOURS)) == len(HATCHES) == len(MARKERS)
     assert len(set(HATCHES)) == len(HATCHES)
     assert len(set(MARKERS)) == len(MARKERS)
+
+
+def test_a_logarithmic_axis_has_numbers_within_a_decade_too() -> None:
+    """2,000 to 5,000 cycles: no power of ten lies between."""
+    values = {"a": {1.0: 5000.0, 2.0: 2000.0}}
+    svg = lines("Lines", "Caption.", values, Axes("modules", "cycles", log="xy")).svg
+    ticks = svg[svg.index('id="matplotlib.axis_2"') :]
+
+    assert re.search(r"<!-- \$\\mathdefault\{[2-5]\\times10\^\{3\}\}\$ -->", ticks)
