@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patton.device import ReferenceDevice
-from patton.errors import EngineStateError
+from patton.errors import EngineStateError, RequestError
 from patton.executor import Executor
 from patton.generate import StepStreams, generate_step
 from patton.layout import Layout
@@ -62,7 +62,7 @@ class WorkerStep:
 
     @classmethod
     def of(cls, plan: StepPlan, runtime: Runtime) -> WorkerStep:
-        """What to execute of a step that was just applied."""
+        """What to execute of a step that was just applied. Raises RequestError."""
         placed = plan.place()
         running, size = runtime.placements.requests, placed.layout.block_tokens
         tables = {
@@ -75,7 +75,10 @@ class WorkerStep:
             table += [RELEASED] * (index + 1 - len(table))
             if commit.request not in running:
                 table[index] = commit.block
-            assert table[index] == commit.block
+            elif table[index] != commit.block:
+                value = f"block {commit.block}, of an earlier one of this name"
+                accepted = "another name as long as a commit is due"
+                raise RequestError("commit", commit.request, value, accepted)
         return cls(placed, [np.array(tables[n], np.int64) for n in placed.requests])
 
     @cached_property

@@ -33,53 +33,10 @@ from patton.vllm.lifecycle import Lifecycle
 from patton.vllm.options import Options
 from patton.vllm.watch import NOTHING, Unsaid
 from patton.vllm.worker import Worker
+from tests.vllm.pair import LAYOUT, Pair
 from tests.vllm.said import new, output, running
 
-LAYOUT = Layout.of(tiny_device(), model_preset("tiny"))
 NAN = 0x7FC0  # of BF16
-
-
-@attrs.define
-class Pair:
-    """An adapter and the worker that follows it."""
-
-    adapter: Adapter
-    worker: Worker
-    steps: int = 0
-
-    @classmethod
-    def of(cls, layout: Layout = LAYOUT, check: Any = "placement") -> Pair:
-        lifecycle = Lifecycle.of(Runtime.of(layout, blocks=64))
-        options = Options(check=check)
-        return cls(
-            Adapter(lifecycle), Worker.of(Runtime.of(layout, blocks=64), options)
-        )
-
-    @property
-    def runtime(self) -> Runtime:
-        return self.adapter.lifecycle.runtime
-
-    def step(self, unsaid: Unsaid = NOTHING, **fields: Any) -> Any:
-        """One scheduler output, as far as it is not empty; what the worker places."""
-        events = self.adapter.step(output(**fields), unsaid)
-        self.worker.advance(self.steps, events)
-        self.steps += 1
-        assert self.worker.current is not None
-        return self.worker.current.placed
-
-    def admit(self, request: str, blocks: list[int], count: int, hit: int = 0) -> Any:
-        return self.step(
-            scheduled_new_reqs=[new(request, blocks, hit)],
-            num_scheduled_tokens={request: count},
-        )
-
-    def go_on(
-        self, request: str, first: int, count: int = 1, blocks: tuple[int, ...] = ()
-    ) -> Any:
-        return self.step(
-            scheduled_cached_reqs=running((request, first, blocks)),
-            num_scheduled_tokens={request: count},
-        )
 
 
 def test_a_hit_on_what_a_dropped_step_should_have_written() -> None:
@@ -393,4 +350,22 @@ def test_a_twin_hits_what_its_step_writes() -> None:
         Pair.of().step(
             scheduled_new_reqs=twins,
             num_scheduled_tokens={"twin": 1, "first": 20},
+        )
+
+
+def test_a_name_used_again_while_a_commit_is_due() -> None:
+    """The data of a commit are asked for by name and position: they must be clear."""
+    pair = Pair.of()
+    pair.admit("one", [1], 12)
+    pair.step(
+        scheduled_cached_reqs=running(("one", 12, (2,))),
+        num_scheduled_tokens={"one": 5},
+        scheduled_spec_decode_tokens={"one": [7, 7, 7, 7]},
+    )
+    with pytest.raises(RequestError, match="block 1, of an earlier one of this name"):
+        pair.step(
+            Unsaid(verified={"one": 17}),
+            finished_req_ids={"one"},
+            scheduled_new_reqs=[new("one", [3], 0)],
+            num_scheduled_tokens={"one": 4},
         )
