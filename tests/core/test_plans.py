@@ -124,7 +124,7 @@ def test_unconfirmed_tokens_stay_so_when_writing_goes_on() -> None:
     start(runtime, 1, [0], 4)
     for first, drafts in ((4, 2), (6, 0), (7, 1)):
         count = max(drafts, 1)
-        some = {1: drafts} if drafts else {}
+        some: dict[Request, int] = {1: drafts} if drafts else {}
         step = Step(writes=[(1, first, count)], drafts=some)
         runtime.apply_step(step)
         assert 4 == place(runtime, 0).confirmed
