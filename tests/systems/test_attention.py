@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from patton.commands import Tokens
+from patton.config import ModelConfig, model_preset
 from patton.steps import Step
+from patton.systems import system
 from tests.systems.scene import MODELS, VARIANTS, Scene, served, variant_id
 
 # BF16 scores and weights, as of PATTON's own streams.
@@ -54,13 +56,30 @@ def test_long_contexts(variant: tuple[str, dict[str, Any]]) -> None:
 
 # Windows of one request that begin and end in different channels of a head, so that a
 # row is opened in some of them before others, and a step may have the last ones only.
-WINDOWS = ((16, 32), (0, 64), (0, 80), (16, 64), (33, 47), (0, 70), (64, 80), (48, 50))
+WINDOWS = (
+    (16, 32),
+    (0, 64),
+    (0, 80),
+    (16, 64),
+    (33, 47),
+    (0, 70),
+    (64, 80),
+    (48, 50),
+    (16, 32),
+)
 
 
+# Two channels a head, and heads with a single query head, whose vectors stay loaded.
+ALONE = ModelConfig("16 heads", 32, 16, 16, 128, 4096)
+
+
+@pytest.mark.parametrize(
+    "model", [model_preset("llama3-8b"), ALONE], ids=lambda model: model.name
+)
 @pytest.mark.parametrize("variant", VARIANTS, ids=variant_id)
-def test_windows(variant: tuple[str, dict[str, Any]]) -> None:
+def test_windows(variant: tuple[str, dict[str, Any]], model: ModelConfig) -> None:
     """Queries that see different parts of a request, in any order."""
-    scene = Scene.named(*variant, "llama3-8b")
+    scene = Scene.of(system(variant[0], **variant[1]), model)
     step = Step()
     for request in ("a", "b"):
         scene.write(step, request, 80)
