@@ -102,7 +102,7 @@ def test_values_go_along_rows(name: str, element: int) -> None:
 
 
 def test_neupims_requests_lie_in_one_channel() -> None:
-    """Another than that of the request before; heads along Key rows, Values in pages."""
+    """Not in that of the request before; heads along Key rows, Values by page."""
     keys, values, _ = written("neupims", {}, 1040)
     for element in (0, 37):
         places = firsts(values, element)
