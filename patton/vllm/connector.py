@@ -60,7 +60,7 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
         settings = self._kv_transfer_config.kv_connector_extra_config
         self.options = Options.of(settings)
         _refuse_unknown_positions(vllm_config)
-        self.runtime = _runtime(vllm_config, kv_cache_config, self.options)
+        self.runtime = _runtime(vllm_config, kv_cache_config, self.options, role)
         self.window = window_of(kv_cache_config)
         self.adapter: Adapter | None = None
         self.worker: Worker | None = None
@@ -150,8 +150,13 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
         """Nothing is under way."""
 
 
-def _runtime(config: VllmConfig, kv_cache: KVCacheConfig, options: Options) -> Runtime:
-    """A fresh runtime for this configuration, the same in every process."""
+def _runtime(
+    config: VllmConfig,
+    kv_cache: KVCacheConfig,
+    options: Options,
+    role: KVConnectorRole,
+) -> Runtime:
+    """A fresh runtime; only workers have a Commit Zone to keep (see `Lifecycle`)."""
     heads = config.model_config.get_num_attention_heads(config.parallel_config)
     layout = layout_of(
         kv_cache,
@@ -164,7 +169,7 @@ def _runtime(config: VllmConfig, kv_cache: KVCacheConfig, options: Options) -> R
         blocks=kv_cache.num_blocks,
         choice=options.choice,
         adoption=options.adoption,
-        commit_zone=options.commit_zone,
+        commit_zone=options.commit_zone and role == KVConnectorRole.WORKER,
     )
 
 

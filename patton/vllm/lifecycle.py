@@ -15,7 +15,7 @@ from patton.engine.placement_gate import Eviction, PlacementGate
 from patton.errors import BlockStateError, UnwrittenHitError, UnwrittenReadError
 from patton.requests import UNBOUND
 from patton.runtime import Runtime
-from patton.steps import Step, StepPlan
+from patton.steps import Step
 
 Event = tuple[str, tuple[Any, ...]]
 
@@ -61,8 +61,10 @@ class LivePool:
 
 @attrs.define(eq=False)
 class Lifecycle:
-    """The one door to the runtime.
+    """The one door to the scheduler's runtime.
 
+    runtime: without a Commit Zone, since where a block lies does not depend on slots;
+    those are the workers' business.
     live: the block pool, None where outputs are replayed without one. leading: blocks
     that a request had given up before it was admitted, which its table leaves out.
     withdrawn: blocks taken out of vLLM's cache because their tokens were dropped.
@@ -75,7 +77,6 @@ class Lifecycle:
     leading: dict[str, int] = attrs.field(factory=dict)
     withdrawn: int = 0
     _log: list[Event] = attrs.field(factory=list)
-    _plan: StepPlan | None = None
 
     @classmethod
     def of(
@@ -162,10 +163,10 @@ class Lifecycle:
         self.runtime.finish(request)
         self.leading.pop(request, None)
         if self.live is not None:
-            self._reconcile(block for block in blocks if block >= 0)
+            self._reconcile(block for block in reversed(blocks) if block >= 0)
 
     def _reconcile(self, blocks: Iterable[int]) -> None:
-        """What the cache and the runtime keep of blocks just given up is the same.
+        """What cache and runtime keep of blocks just given up, last first, is the same.
 
         A block that vLLM does not cache is of no use to anyone; one that it caches but
         whose tokens were dropped before they were computed must not be hit.
@@ -178,7 +179,9 @@ class Lifecycle:
             if state.granule[block] == UNBOUND:
                 if hashed and self.withdraws:
                     false.add(block)
-            elif not hashed and not state.references[block]:
+            elif hashed:
+                break  # blocks are cached from the first to the last
+            elif not state.references[block]:
                 self.runtime.evict(block)
         if false:
             self.live.pool.evict_blocks(false)
@@ -240,13 +243,10 @@ class Lifecycle:
     def apply(self, step: Step) -> list[Event]:
         """End the step; all that happened since the last one, this step at the end.
 
-        The copies of the step before are made once this one begins, so its commits
-        are published first. Raises UnwrittenHitError, and what `apply_step` raises.
+        Raises UnwrittenHitError, and what `apply_step` raises.
         """
-        if self._plan is not None:
-            self.runtime.publish(self._plan)
         try:
-            self._plan = self.runtime.apply_step(step)
+            self.runtime.apply_step(step)
         except UnwrittenReadError as error:
             raise UnwrittenHitError(
                 error.request, error.block, error.step, error.written

@@ -109,7 +109,7 @@ class WorkerStep:
 
 @attrs.define(eq=False)
 class Worker:
-    """A runtime that follows the scheduler's, and the device.
+    """A runtime that follows the scheduler's, slots and all, and the device.
 
     window: tokens that a query sees, itself included; None for all before it.
     executor: what executes streams, None where they are only counted; current: the
@@ -121,12 +121,13 @@ class Worker:
     executor: Executor | None
     current: WorkerStep | None = None
     commands: int = 0
+    _plan: StepPlan | None = None
 
     @classmethod
     def of(
         cls, runtime: Runtime, options: Options, window: int | None = None
     ) -> Worker:
-        """A worker whose runtime is fresh, like the scheduler's."""
+        """A worker whose runtime is fresh."""
         layout = runtime.layout
         executor = ReferenceDevice(layout.device) if options.check == "data" else None
         return cls(runtime, window, executor)
@@ -143,11 +144,16 @@ class Worker:
             raise EngineStateError("metadata", problem)
         for event, arguments in events:
             if event == "step":
-                (step,) = arguments
-                plan = self.runtime.apply_step(attending(step, self.window))
-                self.current = WorkerStep.of(plan, self.runtime)
+                self._apply(*arguments)
             else:
                 getattr(self.runtime, event)(*arguments)
+
+    def _apply(self, step: Step) -> None:
+        """The copies of the step before are made: its commits are published first."""
+        if self._plan is not None:
+            self.runtime.publish(self._plan)
+        self._plan = self.runtime.apply_step(attending(step, self.window))
+        self.current = WorkerStep.of(self._plan, self.runtime)
 
     def emit(self) -> None:
         """Count the streams of one layer of the current step."""

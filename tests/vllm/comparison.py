@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from patton.layout import Layout
+from patton.runtime import Runtime
 from patton.vllm.lifecycle import Lifecycle
 
 
@@ -46,3 +49,17 @@ def differences(lifecycle: Lifecycle, truth: PoolTruth) -> Iterator[str]:
     held = (truth.references > 0) | truth.cached
     for block in np.flatnonzero(held & (written != truth.levels)).tolist():
         yield f"level of block {block}: {written[block]}, not {truth.levels[block]}"
+
+
+def scheduling(layout: Layout, blocks: int, **options: Any) -> Runtime:
+    """A runtime as the scheduler's half has it, without a Commit Zone."""
+    return Runtime.of(layout, blocks=blocks, commit_zone=False, **options)
+
+
+def but_for_slots(runtime: Runtime) -> dict[str, Any]:
+    """All that a runtime knows, except for slots and what is due to leave them."""
+    snapshot = runtime.snapshot()
+    facts = snapshot.pop("bound")
+    snapshot["bound"] = {block: [row[0], *row[2:]] for block, row in facts.items()}
+    del snapshot["due"], snapshot["copied"]
+    return snapshot

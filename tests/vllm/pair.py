@@ -14,6 +14,7 @@ from patton.vllm.lifecycle import Lifecycle
 from patton.vllm.options import Options
 from patton.vllm.watch import NOTHING, Unsaid
 from patton.vllm.worker import Worker
+from tests.vllm.comparison import scheduling
 from tests.vllm.said import new, output, running
 
 LAYOUT = Layout.of(tiny_device(), model_preset("tiny"))
@@ -29,7 +30,7 @@ class Pair:
 
     @classmethod
     def of(cls, layout: Layout = LAYOUT, check: Any = "placement") -> Pair:
-        lifecycle = Lifecycle.of(Runtime.of(layout, blocks=64))
+        lifecycle = Lifecycle.of(scheduling(layout, 64))
         options = Options(check=check)
         return cls(
             Adapter(lifecycle), Worker.of(Runtime.of(layout, blocks=64), options)

@@ -22,7 +22,7 @@ from patton.vllm.lifecycle import Lifecycle
 from patton.vllm.options import Options
 from patton.vllm.watch import NOTHING
 from patton.vllm.worker import Worker
-from tests.vllm.comparison import PoolTruth, differences
+from tests.vllm.comparison import PoolTruth, differences, scheduling
 from tests.vllm.said import Narrator, Turn, block_ids, name_of, served
 
 LAYOUT = Layout.of(tiny_device(), model_preset("tiny"))
@@ -42,7 +42,7 @@ turns = st.lists(
 
 
 def adapter(blocks: int) -> Adapter:
-    return Adapter(Lifecycle.of(Runtime.of(LAYOUT, blocks=blocks + 1)))
+    return Adapter(Lifecycle.of(scheduling(LAYOUT, blocks + 1)))
 
 
 def truth_of(engine: Scheduler) -> PoolTruth:

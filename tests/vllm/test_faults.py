@@ -33,6 +33,7 @@ from patton.vllm.lifecycle import Lifecycle
 from patton.vllm.options import Options
 from patton.vllm.watch import NOTHING, Unsaid
 from patton.vllm.worker import Worker
+from tests.vllm.comparison import scheduling
 from tests.vllm.pair import LAYOUT, Pair
 from tests.vllm.said import new, output, running
 
@@ -110,7 +111,7 @@ def test_room_is_not_made_out_of_the_hits() -> None:
     """
     device = attrs.evolve(tiny_device(), rows=8)
     layout = Layout.of(device, attrs.evolve(model_preset("tiny"), layers=1))
-    runtime = Runtime.of(layout, blocks=128, adoption=False)
+    runtime = scheduling(layout, 128, adoption=False)
     blocks = [SimpleNamespace(ref_cnt=0, block_hash=b) for b in range(128)]
     evicted: list[set[int]] = []
     pool = SimpleNamespace(blocks=blocks, evict_blocks=evicted.append)
@@ -154,7 +155,7 @@ def test_a_step_in_flight_writes_where_it_was_planned() -> None:
             num_scheduled_tokens={"second": 9},
         ),
     ]
-    adapter = Adapter(Lifecycle.of(Runtime.of(LAYOUT, blocks=64)))
+    adapter = Adapter(Lifecycle.of(scheduling(LAYOUT, 64)))
     ahead = [adapter.step(each, NOTHING) for each in said]
     late = Worker.of(Runtime.of(LAYOUT, blocks=64), Options())
     pair = Pair.of()

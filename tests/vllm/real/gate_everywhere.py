@@ -52,7 +52,7 @@ def create(manager: Any, kv_cache_config: Any, *arguments: Any, **options: Any) 
     gated = replace(kv_cache_config, kv_cache_groups=groups)
     CREATE(manager, gated, *arguments, **options)
     (single,) = manager.coordinator.single_type_managers
-    runtime = Runtime.of(layout, blocks=kv_cache_config.num_blocks)
+    runtime = Runtime.of(layout, blocks=kv_cache_config.num_blocks, commit_zone=False)
     single.lifecycle = Lifecycle.of(runtime, manager.block_pool)
     on_verified(manager, single.lifecycle.verify)
     manager.patton = Adapter(single.lifecycle, told=True)
