@@ -164,15 +164,15 @@ def test_banks_are_gone_through_stripe_by_stripe() -> None:
 
 
 def test_positions_read_back_ascend() -> None:
-    """Two ranges of many blocks, each in order."""
-    step = placed(reads=[(0, 0, 1)], blocks=full(*range(100)))
+    """Ranges of two requests in turn, of many blocks, each in order."""
+    step = placed(reads=[(0, 0, 1), (1, 0, 1)], blocks=full(*range(100)))
+    ranges = [(1, 800, 1600), (0, 0, 1600), (1, 0, 800), (0, 160, 1440)]
+    request, start, end = map(ints, zip(*ranges, strict=True))
     step = attrs.evolve(
-        step,
-        readback_request=ints([0, 0]),
-        readback_start=ints([800, 0]),
-        readback_end=ints([1600, 1600]),
+        step, readback_request=request, readback_start=start, readback_end=end
     )
+    expected = [position for _, low, high in ranges for position in range(low, high)]
     for stream in readback_streams(step):
         assert stream is not None
         assert stream.tokens is not None
-        assert [*range(800, 1600), *range(1600)] == stream.tokens.position.tolist()
+        assert expected == stream.tokens.position.tolist()
