@@ -203,7 +203,8 @@ def _opened(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
-        raise EventError(0, str(error), "a file that can be read") from None
+        problem = f"{path}: {error.strerror}"
+        raise EventError(0, problem, "a file that can be read") from None
 
 
 def _parse(number: int, line: bytes) -> Any:
