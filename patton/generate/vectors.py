@@ -174,5 +174,5 @@ def _per_run(units: Units, values: Any) -> Any:
     """Values of units for each of their MACAB entries."""
     one_each = len(units.burst) == len(units.runs) - 1
     if one_each or not isinstance(values, np.ndarray):
-        return values.copy() if isinstance(values, np.ndarray) else values
+        return values
     return values.repeat(np.diff(units.runs))
