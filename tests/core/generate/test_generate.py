@@ -11,7 +11,7 @@ import pytest
 
 from patton.commands import CommandStream, Op, Phase
 from patton.config import CommitWay
-from patton.errors import DeviceConfigError
+from patton.errors import ArgumentError, DeviceConfigError
 from patton.generate import commit_stream, generate_step
 from patton.steps import PlacedStep
 from tests.core.generate import plain, plain_writes
@@ -134,3 +134,16 @@ def test_copies_need_a_device_that_changes_columns() -> None:
 
     with pytest.raises(DeviceConfigError, match="copy_column is 'same'"):
         commit_stream(placed, "global-buffer")
+
+
+def test_a_way_to_commit_is_one_of_three() -> None:
+    """Asked for, it comes before the device's own; a fourth is refused."""
+    steps = (random_placed(seed, "global-buffer") for seed in range(60))
+    placed = next(placed for placed in steps if len(placed.commit_slot))
+
+    for way in WAYS:
+        stream = generate_step(placed, commit_way=way).commit
+        assert stream is not None
+        assert ("copy" if way == "global-buffer" else way) == stream.source
+    with pytest.raises(ArgumentError, match="commit_way"):
+        generate_step(placed, commit_way="by hand")  # type: ignore[arg-type]
