@@ -59,7 +59,6 @@ class Rectangles:
     the `channels` of a stripe, Keys a bank per token in one channel.
     """
 
-    segment: Ints
     batch: Ints
     channel: Ints
     channels: int
@@ -121,7 +120,6 @@ def key_rectangles(layout: Layout, segments: Segments) -> Rectangles:
     at = key_address(layout.map, 0, 0, segments.granule[segment], token, 0)
     first_token = offsets(segments.count)[:-1] - segments.start
     return Rectangles(
-        segment=segment,
         batch=segments.batch[segment],
         channel=at.channel,
         channels=1,
@@ -152,7 +150,6 @@ def value_rectangles(layout: Layout, segments: Segments) -> Rectangles:
     below = _below(layout)
     first_token = offsets(segments.count)[:-1] - segments.start
     return Rectangles(
-        segment=segment,
         batch=segments.batch[segment],
         channel=channel,
         channels=layout.value_channels,

@@ -137,7 +137,6 @@ def rectangles_of(
     batch[order] = visit[numbers(visits, len(order))]
     order = np.lexsort((columns["channel"], batch))
     return Rectangles(
-        segment=order,
         batch=batch[order],
         channels=channels,
         **{name: column[order] for name, column in columns.items()},
