@@ -19,6 +19,7 @@ from patton.generate import (
     best_schedule,
     commit_stream,
     generate_step,
+    key_writes,
     partial_stream,
     score_stream,
     value_stream,
@@ -203,7 +204,7 @@ def test_writes_bank_by_bank_write_the_same() -> None:
                 protocol.check(streams[1], step.layout.device)
 
 
-def commit_of(step: PlacedStep, schedule: Schedule) -> CommandStream | None:
+def commit_of(step: PlacedStep, schedule: Schedule = PAPER) -> CommandStream | None:
     return commit_stream(step, "host", schedule)
 
 
@@ -248,3 +249,28 @@ def test_registers_can_be_left_unused() -> None:
         Schedule("test", registers=n).registers_of(8) for n in (1, 2, None)
     ]
     assert 2 == Schedule("test", registers=4).registers_of(2)
+
+
+def test_a_step_hands_its_schedule_on() -> None:
+    """Every stream with a choice is that of its own function, and not the paper's."""
+    own = attrs.evolve(BEST, write_order="bank-major", write_rows="as-written")
+    made = {
+        "key_write": key_writes,
+        "value_write": value_writes,
+        "qk": score_stream,
+        "sv": value_stream,
+        "partial": partial_stream,
+        "commit": commit_of,
+    }
+    told = set()
+    for seed in range(12):
+        step = random_placed(seed)
+        streams = generate_step(step, commit_way="host", schedule=own)
+        for name, make in made.items():
+            found, expected, plain = getattr(streams, name), make(step, own), make(step)
+            assert (found is None) == (expected is None)
+            if found is not None and expected is not None and plain is not None:
+                assert expected.to_text() == found.to_text()
+                told |= {name} if plain.to_text() != found.to_text() else set()
+
+    assert {*made} == told
