@@ -113,7 +113,11 @@ def _(_: Wrong) -> Wrong:
     return commit
 
 
-@bug("what is due counts as copied", "LIFE-PUBLISH", Placements, "note_due")
+@bug(
+    "what is due counts as copied",
+    *("LIFE-PUBLISH", Placements, "note_due"),
+    budget=60_000,
+)
 def _(old: Wrong) -> Wrong:
     def note_due(state: Placements, block: int, request: Any, position: int) -> None:
         old(state, block, request, position)

@@ -13,10 +13,9 @@ from itertools import groupby
 import attrs
 
 from fuzz.machine_run import Changed
-from fuzz.questions import blocks_in, room_for
 from fuzz.refinement import Refinement
 from patton.commit_zone import NO_SLOT
-from patton.steps import Placement, Request
+from patton.steps import Request
 from spec.state import adoptable, held, holds
 
 
@@ -123,29 +122,3 @@ class Preferences(Refinement):
         ]
         expected = sorted(cached, key=lambda pair: self.released[pair])
         self.demand("LIFE-OLDEST", "pairs to evict", found, expected)
-        self._check_answers(len(expected))
-
-    def _check_answers(self, evictable: int) -> None:
-        """What an engine plans by: see `fuzz.questions`."""
-        runtime, lg, s = self.runtime, self.lg, self.s
-        free = sum(not s.used(pair) for pair in lg.universe["p"])
-        self.demand("INV-CONSERVE", "free pairs told", runtime.free_pairs, free)
-        told = runtime.evictable_pairs
-        self.demand("LIFE-OLDEST", "number of pairs to evict told", told, evictable)
-        for pair in lg.universe["p"]:
-            blocks, what = runtime.blocks_of_pair(pair), f"blocks told of pair {pair}"
-            self.demand("LIFE-OLDEST", what, blocks, blocks_in(lg, s, pair))
-        for request in self.tables:
-            room, what = runtime.bindable(request), f"room told of {request!r}"
-            self.demand("LIFE-BIND", what, room, room_for(lg, s, request))
-        for block in lg.universe["b"]:
-            self._check_told(block, runtime.placement(block))
-
-    def _check_told(self, block: int, told: Placement | None) -> None:
-        expected = None
-        if self.s.bound(block):
-            epoch, granule, slot = self._where(block)
-            levels = self.s.written(block), self.s.confirmed(block)
-            where = block, epoch, granule, None if slot == NO_SLOT else slot
-            expected = Placement(*where, *levels, self.holders(block))
-        self.demand("INV-VISIBLE", f"placement told of block {block}", told, expected)

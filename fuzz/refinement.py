@@ -150,7 +150,7 @@ class Refinement(MachineRun):
             self.demand(clause, f"slot of block {due[0]}", found[3], due[3])
         self.demand("LIFE-STAGE", "rows to write", plan.rows, rows)
         copies = {(c.block, c.epoch, c.granule, c.slot) for c in plan.commits}
-        expected = {(b, *self._where(b)) for b in self.due()}
+        expected = {(b, *self.where(b)) for b in self.due()}
         self.demand("LIFE-COMMIT", "commits", copies, expected)
         self.demand("LIFE-COMMIT", "number", len(plan.commits), len(expected))
         for commit in plan.commits:
@@ -177,11 +177,11 @@ class Refinement(MachineRun):
                 if block == RELEASED:
                     self.demand("LIFE-READ", what, row[0], RELEASED)
                     continue
-                _, granule, slot = self._where(block)
+                _, granule, slot = self.where(block)
                 there = granule, written.get(block, slot), self.s.written(block)
                 self.demand("STEP-PLACED", what, row, there)
 
-    def _where(self, block: int) -> tuple[int, int, int]:
+    def where(self, block: int) -> tuple[int, int, int]:
         """Epoch (not the machine's), granule index and slot of a block."""
         size = self.runtime.layout.pair_blocks
         slot = self.s.slot(block) if self.s.in_slot(block) else NO_SLOT
@@ -194,7 +194,7 @@ class Refinement(MachineRun):
         for index in range(start // size, -(-end // size)):
             block, base = self.tables[request].blocks[index], index * size
             first, last = max(start - base, 0), min(end - base, size)
-            where = self._where(block)
+            where = self.where(block)
             rows.append((block, *where, first, last - first, request, base + first))
         return rows
 

@@ -103,10 +103,10 @@ def starved(seed: int, steps: int) -> tuple[int, FailureError | None]:
 
     Returns how many there were, and the failure if there is one.
     """
-    case = _roomy(seed)
-    case.run(steps)
-    recorded, denials = Recorded.of(case.world), 0
+    case, denials = _roomy(seed), 0
     try:
+        case.run(steps)
+        recorded = Recorded.of(case.world)
         for denied, check in ((NO_PAIR, _without_pair), (NO_SLOT_LEFT, _without_slot)):
             for at in range(_asked(recorded, denied)):
                 check(recorded, at)

@@ -10,17 +10,18 @@ that they check the same and can hand cases to each other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, Protocol
 
 import attrs
 
 from fuzz.attribution import Attributed
+from fuzz.questions import check_answers
 from fuzz.refinement import Refinement, RefinementError
 from fuzz.rehearsal import check_refusal, reason
 from fuzz.runs import accumulators, runs_due
-from patton.commands import Op, Phase
+from patton.commands import CommandStream, Op, Phase
 from patton.device.provenance import Fault, StreamValidator
 from patton.device.provenance.tags import ZERO, Ledger
 from patton.errors import (
@@ -34,7 +35,7 @@ from patton.errors import (
 )
 from patton.generate import generate_step
 from patton.runtime import Runtime
-from patton.steps import Step, StepPlan
+from patton.steps import PlacedStep, Step, StepPlan
 
 Event = tuple[str, tuple[Any, ...]]
 Level = Literal["touched", "everything"]
@@ -183,6 +184,7 @@ class World:
             return
         try:
             refused = check_refusal(self.refinement, event, arguments)
+            check_answers(self.refinement)
         except RefinementError as error:
             late = error.event.startswith("refused")
             raise FailureError(
@@ -194,6 +196,8 @@ class World:
         """Everything, now. Raises what its parts raise."""
         self.refinement.check()
         self.runtime.check()
+        if self.level == "everything":
+            check_answers(self.refinement)
 
     # --- events beyond the runtime's own ------------------------------------------
 
@@ -264,13 +268,23 @@ class World:
         self.stop = None
 
     def _execute(self, validator: StreamValidator, plan: StepPlan) -> None:
+        """What cannot be executed is found first, then too many runs, then sums."""
         placed = plan.place()
         generated = generate_step(placed)
-        due, streams = runs_due(placed), generated.present()
-        for op in (Op.WRBIAS, Op.RDMAC):
-            if (found := accumulators(generated.sv, op)) != due:
-                what = f"{op.name} of {found} accumulators, of {due} runs"
-                raise FailureError("CMD-RUNS", what)
+        try:
+            self._validate(validator, placed, generated.present())
+        except ValidationError:  # whose cause may be that there are too many
+            _check_runs(placed, generated.sv)
+            raise
+        _check_runs(placed, generated.sv)
+
+    def _validate(
+        self,
+        validator: StreamValidator,
+        placed: PlacedStep,
+        streams: Sequence[CommandStream],
+    ) -> None:
+        """Execute and prove the streams, the last one perhaps interrupted."""
         if self.stop is not None and streams:
             index, abandon = self.stop
             last = streams[-1]
@@ -279,11 +293,19 @@ class World:
                 validator.check(placed, stream)
             validator.interrupt(placed, last, at)
             if abandon and last.phase == Phase.COMMIT:
-                del self.plans[plan.step]
+                del self.plans[placed.step]
             else:
                 validator.check(placed, last)
             return
         validator.check_step(placed, streams)
+
+
+def _check_runs(placed: PlacedStep, sums: CommandStream | None) -> None:
+    due = runs_due(placed)
+    for op in (Op.WRBIAS, Op.RDMAC):
+        if (found := accumulators(sums, op)) != due:
+            what = f"{op.name} of {found} accumulators, of {due} runs"
+            raise FailureError("CMD-RUNS", what)
 
 
 OWN_EVENTS = ("publish", "place_late", "restore", "interrupt")
