@@ -210,13 +210,13 @@ class World:
         slots = [state.slot[block] for block in stale]
         due = {c.block for c in plan.commits if c.block in state.due}
         self.runtime.publish(plan)
+        if slots != [state.slot[block] for block in stale]:
+            raise FailureError("STEP-STALE", f"plan {number} publishes blocks {stale}")
         for block in due - state.due.keys():
             written = self.written.get((block, state.epoch[block]), -1)
             if written > number:
                 what = f"plan {number} publishes block {block}, written in {written}"
                 raise FailureError("LIFE-PUBLISH", what)
-        if slots != [state.slot[block] for block in stale]:
-            raise FailureError("STEP-STALE", f"plan {number} publishes blocks {stale}")
 
     def _place_late(self, number: int) -> None:
         """Ask a plan for its placements when more has happened since."""
