@@ -139,9 +139,15 @@ class Engine(Operations):
         return bool(self.world.plans) and self.world.do("publish", self._any_plan())
 
     def _any_plan(self) -> int:
-        """Any plan, mostly one of which a block is bound anew, or the oldest."""
+        """Any plan, mostly one of which a block is bound anew, or the oldest.
+
+        Most of all one whose block was written since, and copied by a later plan.
+        """
         epochs = self.world.runtime.placements.epoch
         plans = sorted(self.world.plans)
+        overtaken = [number for number in plans if self._is_overtaken(number)]
+        if overtaken and self.chance(70):
+            return self.one_of(overtaken)
         stale = [
             number
             for number in plans
@@ -150,6 +156,12 @@ class Engine(Operations):
         if stale and self.chance(50):
             return self.one_of(stale)
         return plans[0] if self.chance(30) else self.one_of(plans)
+
+    def _is_overtaken(self, number: int) -> bool:
+        state, written = self.world.runtime.placements, self.world.written
+        copied = [c.block for c in self.world.plans[number].commits]
+        copied = [block for block in copied if block in state.copied]
+        return any(written.get((b, state.epoch[b]), -1) > number for b in copied)
 
     def place_late(self) -> bool:
         """An engine asks for placements after the runtime has gone on."""
