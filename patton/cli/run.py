@@ -9,13 +9,7 @@ from typing import Any, Unpack
 import attrs
 import click
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress, TimeRemainingColumn
 from rich.table import Table
 
 from patton.cli.costs import CostOptions, cost_options, cost_rows, target_of
@@ -29,6 +23,7 @@ from patton.cli.options import (
     layout_options,
     print_json,
 )
+from patton.cli.progress import progress_bar
 from patton.engine.costs import RunCosts
 from patton.engine.placement_gate import EVICTIONS
 from patton.engine.serving import LoopSettings
@@ -151,7 +146,7 @@ def run(
             out = stack.enter_context(record.open("w", encoding="utf-8"))
             recorder = Recorder.attach(session.runtime, out)
             stack.callback(recorder.close)
-        progress = stack.enter_context(_progress(console))
+        progress = stack.enter_context(progress_bar(console, TimeRemainingColumn()))
         task = progress.add_task("serving", total=settings.steps)
         session.run(lambda steps: progress.update(task, completed=steps))
         results = _results(session, progress, effective_capacity=effective_capacity)
@@ -239,17 +234,6 @@ def _layout(model: str, device: str, options: RunOptions) -> Layout:
         pair_blocks=whole_set,
         slots=layout.slots,
     )
-
-
-def _progress(console: Console) -> Progress:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    quiet = not console.is_terminal
-    return Progress(*columns, console=console, transient=True, disable=quiet)
 
 
 def _results(

@@ -7,17 +7,12 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import TimeElapsedColumn
 from rich.table import Table
 
 from patton.cli.aim import VARIANTS
 from patton.cli.options import COUNT
+from patton.cli.progress import progress_bar
 from patton.device.aim.simulation import HOSTS
 from patton.study.experiments import EXPERIMENTS
 from patton.study.report import write_report
@@ -113,7 +108,8 @@ def run(
         known["models"] = tuple(model.strip() for model in models.split(","))
     settings = preset(name, Source.of(workload, seed), **known)
     workers = Workers(jobs, cluster)
-    with _progress(Console(stderr=True, highlight=False)) as progress:
+    console = Console(stderr=True, highlight=False)
+    with progress_bar(console, TimeElapsedColumn()) as progress:
         task = progress.add_task("runs", total=None)
         results = run_study(
             names,
@@ -128,9 +124,9 @@ def run(
         for figure in results.figures
         if figure.study in wanted and figure.paper is not None
     ]
-    console = Console(highlight=False)
-    console.print(_table(known_to_paper))
-    console.print(f"all figures: {out / 'results.json'}", soft_wrap=True)
+    printed = Console(highlight=False)
+    printed.print(_table(known_to_paper))
+    printed.print(f"all figures: {out / 'results.json'}", soft_wrap=True)
 
 
 @study.command()
@@ -139,17 +135,6 @@ def report(folder: Path) -> None:
     """Write report.html and report.md from the results in a folder."""
     for path in write_report(read_results(folder), folder):
         click.echo(path)
-
-
-def _progress(console: Console) -> Progress:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    quiet = not console.is_terminal
-    return Progress(*columns, console=console, transient=True, disable=quiet)
 
 
 def _table(figures: list[Figure]) -> Table:
