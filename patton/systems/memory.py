@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
 
@@ -30,7 +31,7 @@ class Running:
 
 
 @attrs.define(eq=False, kw_only=True)
-class MappedMemory:
+class MappedMemory(ABC):
     """A memory whose steps are `MappedStep`s; see `patton.systems.system.Memory`.
 
     How blocks are held is said by its subclasses. requests: the running ones; steps:
@@ -52,9 +53,9 @@ class MappedMemory:
 
     # --- what a subclass says -----------------------------------------------------
 
+    @abstractmethod
     def bind(self, request: Request, block: int) -> None:
         """See `Memory`."""
-        raise NotImplementedError
 
     def share(self, request: Request, block: int) -> None:  # noqa: ARG002
         """Refused where nothing outlives its request."""
@@ -64,27 +65,27 @@ class MappedMemory:
         """Refused where nothing outlives its request."""
         raise self._no_cache("evict", block)
 
+    @abstractmethod
     def finish(self, request: Request) -> None:
         """See `Memory`. Raises RequestError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bindable(self, request: Request, shares: Sequence[int] = ()) -> int:
         """See `Memory`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def admit(self, request: Request, blocks: int) -> bool:
         """See `Memory`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def usage(self) -> Usage:
         """See `Memory`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def holdings(self, requests: Sequence[Request]) -> Holdings:
         """What these requests hold, as arrays."""
-        raise NotImplementedError
 
-    def check_blocks(self, levels: Mapping[Request, int]) -> None:
+    def check_blocks(self, levels: Mapping[Request, int]) -> None:  # noqa: B027
         """Whether blocks will hold what is expected of them; levels: after the step."""
 
     def write(self, request: Request, end: int) -> None:
@@ -116,7 +117,7 @@ class MappedMemory:
         """See `Memory`."""
         return ReferenceDevice(self.device)
 
-    def publish(self, placed: MappedStep) -> None:
+    def publish(self, placed: MappedStep) -> None:  # noqa: B027
         """Nothing is copied, so that nothing moves."""
 
     def apply(self, step: Step) -> MappedStep:

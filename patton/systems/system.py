@@ -7,13 +7,14 @@ What it makes of a step is a `PlacedStep`: streams, and their counts without the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import attrs
 
 from patton.commands import Phase
 from patton.config import DeviceConfig, ModelConfig
+from patton.engine.placement_gate import Placement
 from patton.errors import ConfigError
 from patton.executor import Executor
 from patton.generate import StepStreams
@@ -97,10 +98,11 @@ class PlacedStep(Protocol):
         """What `streams` does, by phase, without making them where that is possible."""
 
 
-class Memory(Protocol):
+class Memory(Placement, Protocol):
     """One model's KV cache on one device under one system, empty at first.
 
-    From `share` to `evictable_pairs` it is the engine's placement protocol.
+    To the engine it is a placement like any other; `bind` raises PlacementError where
+    nothing fits.
     """
 
     @property
@@ -130,31 +132,6 @@ class Memory(Protocol):
     @property
     def longest(self) -> int:
         """Tokens of the longest request that it can hold."""
-
-    def share(self, request: Any, block: int) -> None:
-        """A request refers to a block that is bound already."""
-
-    def bind(self, request: Any, block: int) -> None:
-        """A request takes a new block; raises PlacementError where none fits."""
-
-    def evict(self, block: int) -> None:
-        """The content of an unreferenced block goes."""
-
-    def finish(self, request: Any) -> None:
-        """A request gives up all that it has: it ended, or was preempted."""
-
-    def bindable(self, request: Any, shares: Sequence[int] = ()) -> int:
-        """How many blocks the request could bind now, after sharing `shares`."""
-
-    def eviction_candidates(self) -> Iterator[int]:
-        """Pairs without an owner or a reference, best to evict first."""
-
-    def blocks_of_pair(self, pair: int) -> Sequence[int]:
-        """Blocks bound in a pair, highest place first."""
-
-    @property
-    def evictable_pairs(self) -> int:
-        """How many candidates there are."""
 
     def admit(self, request: Any, blocks: int) -> bool:
         """Choose a place for a new request that first needs so many blocks.
