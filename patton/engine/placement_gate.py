@@ -24,6 +24,7 @@ EVICTIONS: tuple[Eviction, ...] = get_args(Eviction)
 # it in its prefix, and which block of that prefix it is.
 Need: TypeAlias = tuple[int, int]
 NEVER: Need = (sys.maxsize, 0)
+Wanted: TypeAlias = Callable[[], Mapping[int, Need]]  # needs of blocks, by id
 
 
 def nobody_waits() -> Mapping[int, Need]:
@@ -118,7 +119,7 @@ class PlacementGate:
         need: int,
         whole: int,
         shares: Sequence[int] = (),
-        wanted: Callable[[], Mapping[int, Need]] = nobody_waits,
+        wanted: Wanted = nobody_waits,
     ) -> bool:
         """Whether `request` can bind `need` blocks now and `whole` by and by.
 
@@ -152,7 +153,7 @@ class PlacementGate:
         self,
         count: int,
         shares: Sequence[int],
-        wanted: Callable[[], Mapping[int, Need]],
+        wanted: Wanted,
     ) -> list[Sequence[int]]:
         """Blocks of up to `count` candidate pairs, in which none is hit or held.
 
@@ -169,7 +170,7 @@ class PlacementGate:
                     break
         return pairs
 
-    def _in_order(self, wanted: Callable[[], Mapping[int, Need]]) -> Iterator[int]:
+    def _in_order(self, wanted: Wanted) -> Iterator[int]:
         """The candidates, best to evict first."""
         candidates = self.placement.eviction_candidates()
         if self.eviction != "queue":

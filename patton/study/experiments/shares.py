@@ -50,17 +50,23 @@ def write_figures(settings: Settings, results: Results) -> list[Figure]:
     return found
 
 
-def write_plots(found: Sequence[Figure]) -> list[Plot]:
-    """Shares by model."""
+def _by_model(found: Sequence[Figure], prefix: str = "") -> dict[str, dict[str, float]]:
+    """Values by quantity, its prefix left out, and model."""
     values: dict[str, dict[str, float]] = {}
     for figure in found:
-        values.setdefault(figure.quantity, {})[figure.model] = figure.value
+        name = figure.quantity.removeprefix(prefix)
+        values.setdefault(name, {})[figure.model] = figure.value
+    return values
+
+
+def write_plots(found: Sequence[Figure]) -> list[Plot]:
+    """Shares by model."""
     return [
         bars(
             "KV write latency without a Commit Zone",
             "Latency of Key and Value writes as a part of that of QK and SV. The paper "
             "gives about 30 % and does not say for which model.",
-            values,
+            _by_model(found),
             Axes("model", "writes / (QK + SV)"),
             paper={ALL_MODELS: 0.30},
         )
@@ -130,16 +136,12 @@ def prefill_figures(settings: Settings, results: Results) -> list[Figure]:
 
 def prefill_plots(found: Sequence[Figure]) -> list[Plot]:
     """Shares by model."""
-    values: dict[str, dict[str, float]] = {}
-    for figure in found:
-        name = figure.quantity.removeprefix("miss share of prefill ")
-        values.setdefault(name, {})[figure.model] = figure.value
     return [
         bars(
             "Prefill that only a lost prefix makes necessary",
             "Of all prefill in a system without a prefix cache. Time is less than "
             "proportional, since a batch of few tokens costs as much as one of many.",
-            values,
+            _by_model(found, "miss share of prefill "),
             Axes("model", "cache-miss part of prefill"),
             paper={ALL_MODELS: 0.90},
         )
