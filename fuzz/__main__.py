@@ -1,6 +1,7 @@
 """`python -m fuzz`: campaigns, volume, situations, seeded bugs, replay.
 
-Each command exits with 1 if what it runs fails. All print the seed that repeats them.
+Each command exits with 1 if what it runs fails, with 2 if a file or a scheduler is not
+there. All print the seed that repeats them.
 """
 
 from __future__ import annotations
@@ -190,7 +191,11 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Returns the exit status."""
     options = parser().parse_args(arguments)
-    return 0 if options.run(options) else 1
+    try:
+        return 0 if options.run(options) else 1
+    except OSError as error:  # a file or a scheduler that is not there
+        say(f"error: {error}")
+        return 2
 
 
 if __name__ == "__main__":

@@ -197,8 +197,9 @@ def _check_numbers(data: Any) -> None:
 
 def _check_clocks(state: Placements) -> None:
     """What no other fact follows from: counters, and the work still to be done."""
-    last = max(state.pool.last_release)
-    counters = 0 <= state.step < NEVER and state.adopted >= 0 <= last <= state.releases
+    times = state.pool.last_release
+    counters = 0 <= state.step < NEVER and state.adopted >= 0
+    counters = counters and 0 <= min(times) <= max(times) <= state.releases
     _demand("counters in order", counters, True)
     size, count = state.layout.block_tokens, len(state.granule)
     for request, position in state.due.values():

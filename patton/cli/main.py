@@ -63,12 +63,12 @@ class Commands(click.Group):
             raise RefusalError("not enough memory for what was asked for") from error
 
 
-def _one_line(error: PattonError) -> str:
+def _one_line(error: Exception) -> str:
     return " ".join(str(error).splitlines())
 
 
 def _os_words(error: OSError) -> str:
-    problem = error.strerror or type(error).__name__
+    problem = error.strerror or _one_line(error) or type(error).__name__
     return f"{error.filename}: {problem}" if error.filename else problem
 
 

@@ -106,7 +106,8 @@ def test_a_reader_that_stops_reading_is_no_refusal() -> None:
     ("error", "message"),
     [
         (IsADirectoryError(21, "Is a directory", "here"), "here: Is a directory"),
-        (OSError("odd"), "OSError"),
+        (OSError(), "OSError"),
+        (OSError("nobody answers\nat host:1"), "nobody answers at host:1"),
         (MemoryError(), "not enough memory"),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "an input is not UTF-8"),
     ],

@@ -226,6 +226,7 @@ def never_released(time: int) -> tuple[str, object]:
         (busy, "adopted", -1, "counters in order: False"),
         (busy, "releases", 3, "counters in order: False"),
         (with_owed, *never_released(-1), "counters in order: False"),
+        (busy, "last_release", {"0": -1, "1": 1}, "counters in order: False"),
         (busy, *due_of(4, 2, NEVER), "a commit of a block of a request: False"),
         (busy, *due_of(4, 2, -16), "a commit of a block of a request: False"),
         (busy, *due_of(4, 2, 33), "a commit of a block of a request: False"),

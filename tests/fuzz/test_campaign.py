@@ -90,3 +90,9 @@ def test_a_failure_of_the_driver_is_kept(
         assert main(["volume", "--steps", "2000"]) == 1
     (path,) = tmp_path.glob("*.jsonl")
     assert main(["replay", str(path)]) == 0
+
+
+def test_a_file_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line, with a status of its own."""
+    assert 2 == main(["replay", "absent.jsonl"])
+    assert "absent.jsonl" in capsys.readouterr().out
