@@ -39,9 +39,9 @@ def taken() -> Iterator[object]:
     for words, command in leaves(COMMANDS):
         for parameter in command.params:
             if isinstance(parameter, click.Option) and not parameter.is_flag:
-                option = (parameter.opts[0],)
+                option = parameter.opts[:1]
             elif isinstance(parameter, click.Argument):
-                option = ()
+                option = []
             else:
                 continue
             name = " ".join((*words, parameter.name or ""))
@@ -54,7 +54,7 @@ def test_what_is_not_taken_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     words: tuple[str, ...],
-    option: tuple[str, ...],
+    option: list[str],
     count: int,
 ) -> None:
     """No traceback, no other status: a word is taken, or one line says why not."""

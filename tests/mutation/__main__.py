@@ -10,11 +10,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
-
-os.environ["HYPOTHESIS_PROFILE"] = "mutation"
-
-import mutmut.__main__ as command
+from typing import Any
 
 from tests.mutation.results import LEAST_SCORE, Results, report
 from tests.mutation.runner import collected_runner
@@ -57,6 +55,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="mutants to run again; may have *")
     asked = parser.parse_args()
     if not asked.report:
+        os.environ["HYPOTHESIS_PROFILE"] = "mutation"
+        command: Any = import_module("mutmut.__main__")  # which is not typed
         command.get_mutant_runner = collected_runner
         command._run(tuple(asked.names), asked.jobs)
     results = Results.read()
