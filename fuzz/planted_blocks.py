@@ -201,7 +201,7 @@ def _(old: Wrong) -> Wrong:
     return evict
 
 
-@bug("an unbound block is shared", "LIFE-SHARE", Placements, "share")
+@bug("an unbound block is shared", "LIFE-SHARE", Placements, "share", slow=True)
 def _(old: Wrong) -> Wrong:
     def share(state: Placements, request: Any, block: int) -> None:
         state.in_range(block)

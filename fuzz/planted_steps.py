@@ -117,6 +117,7 @@ def _(_: Wrong) -> Wrong:
     "what is due counts as copied",
     *("LIFE-PUBLISH", Placements, "note_due"),
     budget=60_000,
+    slow=True,
 )
 def _(old: Wrong) -> Wrong:
     def note_due(state: Placements, block: int, request: Any, position: int) -> None:

@@ -104,3 +104,10 @@ def test_an_unknown_line_is_told_what_there_is(tmp_path: Path) -> None:
 def test_unknown_parts_of_a_step_are_named() -> None:
     with pytest.raises(ValueError, match=r"^unknown parts \['hopes', 'wishes'\]$"):
         decode_step({"wishes": [], "writes": [], "hopes": []})
+
+
+def test_a_log_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Like one that is no log: by a typed error, before any event."""
+    absent = tmp_path / "absent.jsonl"
+    with pytest.raises(EventError, match="absent.jsonl: No such file"):
+        [*replay(absent)]

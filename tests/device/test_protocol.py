@@ -5,6 +5,7 @@ Clause DEV-PROTOCOL.
 
 from __future__ import annotations
 
+from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
 import attrs
@@ -18,6 +19,7 @@ from patton.device.protocol import first_bad_entry
 from patton.device.rules import Rule, first_violation
 from patton.errors import ProtocolError
 from tests.device.scripts import Script, frame_of, payload_of, small_device
+from tests.sources import PACKAGE
 
 DEVICE = (
     small_device()
@@ -313,3 +315,13 @@ def test_an_empty_stream_keeps_the_order_too() -> None:
         assert (0, 1, 2) == executor.run(empty[0], payload_of(empty[0])).mac.shape
         with pytest.raises(ProtocolError, match="no command"):
             executor.run(empty[1], payload_of(empty[1]))
+
+
+def test_the_device_has_one_name() -> None:
+    """Under a second one, as through the link in a checkout, it would be loaded twice."""
+    spec = spec_from_file_location("device", PACKAGE / "device" / "__init__.py")
+    assert spec is not None
+    assert spec.loader is not None
+
+    with pytest.raises(ImportError, match=r"import patton\.device"):
+        spec.loader.exec_module(module_from_spec(spec))
