@@ -109,5 +109,5 @@ def test_unknown_parts_of_a_step_are_named() -> None:
 def test_a_log_that_is_not_there_is_named(tmp_path: Path) -> None:
     """Like one that is no log: by a typed error, before any event."""
     absent = tmp_path / "absent.jsonl"
-    with pytest.raises(EventError, match="absent.jsonl: No such file"):
+    with pytest.raises(EventError, match=r"absent\.jsonl: No such file"):
         [*replay(absent)]
