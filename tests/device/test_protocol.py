@@ -318,7 +318,7 @@ def test_an_empty_stream_keeps_the_order_too() -> None:
 
 
 def test_the_device_has_one_name() -> None:
-    """Under a second one, as through the link in a checkout, it would be loaded twice."""
+    """Under a second name, as through the link, it would be loaded twice."""
     spec = spec_from_file_location("device", PACKAGE / "device" / "__init__.py")
     assert spec is not None
     assert spec.loader is not None
