@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import attrs
 import numpy as np
 
-from patton.addresses import Address, value_address, value_element
 from patton.commit_zone import NO_SLOT
 from patton.generate.ragged import (
     changes,
@@ -17,7 +14,6 @@ from patton.generate.ragged import (
     owners,
     ranges,
 )
-from patton.layout import Layout
 from patton.steps import Ints, PlacedStep
 
 RELEASED = -1  # granule of a block that its request gave up
@@ -36,15 +32,14 @@ class Blocks:
     slot: Ints
     opened: Ints
 
-    def __getitem__(self, index: object) -> Blocks:
-        columns = attrs.astuple(self, recurse=False)
-        return Blocks(*(column[index] for column in columns))
-
-    @classmethod
-    def together(cls, parts: Sequence[Blocks]) -> Blocks:
-        """The blocks of all parts."""
-        columns = zip(*(attrs.astuple(p, recurse=False) for p in parts), strict=True)
-        return cls(*(np.concatenate(column) for column in columns))
+    def __getitem__(self, index: Ints | slice) -> Blocks:
+        return Blocks(
+            self.request[index],
+            self.position[index],
+            self.granule[index],
+            self.slot[index],
+            self.opened[index],
+        )
 
 
 @attrs.frozen(eq=False)
@@ -87,14 +82,13 @@ def table_blocks(placed: PlacedStep, reads: Reads) -> Blocks:
     place = np.arange(len(request)) - tables.ptr[:-1].repeat(counts)
     position = place * placed.layout.block_tokens
     blocks = Blocks(request, position, tables.granule, tables.slot, tables.opened)
-    return _useful(blocks, reads, len(counts))
+    return _useful(placed, reads, blocks)
 
 
 def slot_blocks(placed: PlacedStep, reads: Reads) -> Blocks:
     """Those of `table_blocks` that are in a slot."""
-    tables = placed.tables
-    first = np.flatnonzero(tables.slot != NO_SLOT)
-    return _useful(_blocks_at(placed, first, first), reads, len(tables.ptr) - 1)
+    first = np.flatnonzero(placed.tables.slot != NO_SLOT)
+    return _useful(placed, reads, _blocks_at(placed, first, first))
 
 
 def home_blocks(placed: PlacedStep, reads: Reads) -> Blocks:
@@ -104,23 +98,21 @@ def home_blocks(placed: PlacedStep, reads: Reads) -> Blocks:
     reduction over tokens, one long block (Paper 4.4); `opened` may so exceed a block.
     """
     tables, layout = placed.tables, placed.layout
-    is_home = tables.slot == NO_SLOT
-    joined = np.zeros(len(is_home), np.bool_)
+    granule, is_home = tables.granule, tables.slot == NO_SLOT
+    begins = np.ones(len(granule) + 1, np.bool_)  # a run, or nothing at the end
     if layout.stripes == 1:  # else neighbours lie in different channels
-        granule = tables.granule
-        joined[1:] = granule[1:] - granule[:-1] == 1
-        joined[1:] &= granule[:-1] != RELEASED  # which is next to granule 0
-        joined[1:] &= tables.opened[:-1] == layout.block_tokens
-        joined[1:] &= is_home[1:] & is_home[:-1]
-        inner = tables.ptr[:-1]
-        joined[inner[inner < len(joined)]] = False
-    first = np.flatnonzero(~joined)
-    last = np.append(first, len(joined))[1:] - 1
+        begins[1:-1] = granule[1:] != granule[:-1] + 1
+        # In the next row set; and a block given up is next to granule 0.
+        begins[1:-1] |= granule[1:] % layout.map.values_per_set == 0
+        begins[1:-1] |= tables.opened[:-1] != layout.block_tokens
+        begins[1:-1] |= is_home[1:] != is_home[:-1]
+        begins[tables.ptr] = True
+    starts = np.flatnonzero(begins)
+    first, last = starts[:-1], starts[1:] - 1
     is_first_home = is_home[first]
     if not is_first_home.all():
         first, last = first[is_first_home], last[is_first_home]
-    blocks = _useful(_blocks_at(placed, first, last), reads, len(tables.ptr) - 1)
-    return _cut_at_row_sets(layout, blocks)
+    return _useful(placed, reads, _blocks_at(placed, first, last))
 
 
 def _blocks_at(placed: PlacedStep, first: Ints, last: Ints) -> Blocks:
@@ -133,36 +125,13 @@ def _blocks_at(placed: PlacedStep, first: Ints, last: Ints) -> Blocks:
     return Blocks(request, position, tables.granule[first], tables.slot[first], opened)
 
 
-def _useful(blocks: Blocks, reads: Reads, requests: int) -> Blocks:
+def _useful(placed: PlacedStep, reads: Reads, blocks: Blocks) -> Blocks:
     """The blocks that were not given up and whose request reads."""
-    reading = np.bincount(reads.request, minlength=requests) > 0
+    reading = np.bincount(reads.request, minlength=len(placed.requests)) > 0
     useful = blocks.granule != RELEASED
     if not reading.all():
         useful &= reading[blocks.request]
     return blocks if useful.all() else blocks[np.flatnonzero(useful)]
-
-
-def _cut_at_row_sets(layout: Layout, blocks: Blocks) -> Blocks:
-    """The same tokens in blocks that do not go on in the next Value row set."""
-    pieces = []
-    while True:
-        at = value_address(layout.map, 0, 0, blocks.granule, 0, 0)
-        start = Address(at.channel, 0, at.row + layout.rows_per_value, 0, 0)
-        following = value_element(layout.map, start).index
-        room = (following - blocks.granule) * layout.block_tokens
-        rest = np.flatnonzero(blocks.opened > room)
-        if not len(rest):
-            break
-        opened = np.minimum(blocks.opened, room)
-        pieces.append(attrs.evolve(blocks, opened=opened))
-        done = room[rest]
-        blocks = attrs.evolve(
-            blocks[rest],
-            granule=following[rest],
-            position=blocks.position[rest] + done,
-            opened=blocks.opened[rest] - done,
-        )
-    return Blocks.together([*pieces, blocks]) if pieces else blocks
 
 
 def see(
