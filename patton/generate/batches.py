@@ -50,7 +50,7 @@ def order_products(
 ) -> Entries:
     """The entries of all products and heads, `registers` steps to a batch."""
     parts = cut_products(products, frame, order, registers)
-    groups = groups_of(parts, frame.bursts_per_row, order)
+    groups = groups_of(parts, order)
     passes = passes_of(parts, groups, frame.heads_per_kv, order)
     sequence = _sequence(products, parts, passes, frame, order)
     batches = _batches(sequence, registers)

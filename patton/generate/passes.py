@@ -100,31 +100,28 @@ def _bursts(
     return distinct(group.repeat(counts), ranges(first, counts), groups, width)
 
 
-def groups_of(parts: Parts, width: int, order: Order) -> Ints:
+def groups_of(parts: Parts, order: Order) -> Ints:
     """The group of each part: neighbours of a span that load different bursts."""
     size = len(parts.span)
     if order.requests == "apart":
         return np.arange(size)
-    latest = _latest_rival(parts, width).tolist()
-    starts, begin, current = [], 0, -1
-    for part, span in enumerate(parts.span.tolist()):
-        if span != current or latest[part] >= begin:
+    spans = {*changes(parts.span).tolist()}
+    starts: list[int] = []
+    for part, rival in enumerate(_latest_rival(parts).tolist()):
+        if part in spans or rival >= starts[-1]:
             starts.append(part)
-            begin, current = part, span
     return numbers(np.array(starts), size)
 
 
-def _latest_rival(parts: Parts, width: int) -> Ints:
-    """The last part before each that loads any of its bursts in the same span."""
+def _latest_rival(parts: Parts) -> Ints:
+    """The last part before each that loads any of its bursts; negative for none."""
     loads = parts.loads
-    owner = loads.group.repeat(loads.count)
-    cell = parts.span[owner] * width + ranges(loads.first, loads.count)
-    order = np.argsort(cell, kind="stable")
-    rival = np.full(len(cell), -1)
-    same = cell[order][1:] == cell[order][:-1]
-    rival[order[1:][same]] = owner[order[:-1][same]]
+    owner, burst = loads.group.repeat(loads.count), ranges(loads.first, loads.count)
+    order = np.argsort(burst, kind="stable")
+    owner, burst = owner[order], burst[order]
+    same = burst[1:] == burst[:-1]
     latest = np.full(len(parts.span), -1)
-    np.maximum.at(latest, owner, rival)
+    np.maximum.at(latest, owner[1:][same], owner[:-1][same])
     return latest
 
 

@@ -33,9 +33,9 @@ def offsets(counts: NDArray[Any]) -> Ints:
 
 def ranges(first: Ints, counts: Ints) -> Ints:
     """`first[k], first[k] + 1, ...`, counts[k] numbers of each k, one after another."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + (first - ends + counts).repeat(counts)
+    result: Ints = (first - np.cumsum(counts) + counts).repeat(counts)
+    result += np.arange(len(result))
+    return result
 
 
 def owners(counts: Ints) -> Ints:

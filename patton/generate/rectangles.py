@@ -193,7 +193,7 @@ def row_entries(
     values: dict[str, Any] = {name: getattr(rectangles, name) for name in names}
     if op is Op.WR:
         # The write that opens a burst is whole, so that no stale lane is ever read.
-        values["fill"] = (rectangles.lanes & np.uint64(1)).astype(np.bool_)
+        values["fill"] = rectangles.lanes & np.uint64(1)
     entries.put(op, np.arange(size) + act_ends[visit], **values)
     return entries
 

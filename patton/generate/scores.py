@@ -55,7 +55,7 @@ def score_stream(
     results = ResultTable(
         query=seen.segment_read[seen.segment],
         origin=blocks.position[seen.index],
-        channel_stride=0 if is_paper else layout.block_tokens,
+        channel_stride=layout.block_tokens,
         bank_stride=1,
     )
     units, frame = _units(layout, seen, channel, row, burst), frame_of(layout)

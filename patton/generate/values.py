@@ -249,20 +249,18 @@ def _zone_work(
 
 def _weights(layout: Layout, seen: Seen, parts: _Parts) -> Loads:
     """Per segment the positions whose weights its bursts carry, runs joined."""
-    size = len(seen.segment)
     end = parts.first + parts.count
-    new = np.zeros(size, np.bool_)
-    new[1:] = parts.first[1:] != end[:-1]
-    # Adjacent bursts go on with the next positions where this does not change.
+    # Neither changes where bursts go on, and with them positions: a run is joined.
+    place = parts.first - offsets(parts.count)[:-1]
     origin = parts.origin - parts.first * layout.device.lanes
-    starts = changes(seen.segment, origin, np.cumsum(new))
+    starts = changes(seen.segment, origin, place)
     run_counts = np.bincount(seen.segment[starts])
     first = parts.first[starts]
     return Loads(
         query=seen.segment_read,
         ptr=offsets(run_counts),
         burst=first,
-        count=end[np.append(starts, size)[1:] - 1] - first,
+        count=end[np.append(starts, len(end))[1:] - 1] - first,
         origin=parts.origin[starts],
     )
 
