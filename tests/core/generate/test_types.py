@@ -11,7 +11,9 @@ import pytest
 
 from patton.commands import COLUMNS, OPTIONAL_COLUMNS, CommandStream
 from patton.generate import PAPER, Schedule, best_schedule, generate_step
+from patton.generate.assembly import Entries, frame_of
 from tests.core.generate.test_generate import WAYS, random_placed
+from tests.core.generate.test_paper_streams import LLAMA
 
 SCHEDULES = [PAPER, best_schedule("aim-gddr6", "head"), best_schedule("", "")]
 
@@ -44,3 +46,11 @@ def test_columns_and_tables_have_their_types(way: Any, schedule: Schedule) -> No
                 stream.read_offsets(),
             ):
                 assert np.dtype(np.int64) == counts.dtype
+
+
+@pytest.mark.parametrize("size", range(10))
+def test_columns_are_aligned(size: int) -> None:
+    """As compiled code wants them, and as NumPy is fastest with."""
+    entries = Entries.of(size, frame_of(LLAMA), tuple(OPTIONAL_COLUMNS))
+
+    assert all(column.flags.aligned for column in entries.columns.values())
