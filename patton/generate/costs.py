@@ -30,11 +30,10 @@ def better_by_row(
     costs, heads = order.costs, frame.heads_per_kv
     segment = owners(np.diff(units.ptr))
     part, rows_of, steps = _visits(units, segment, frame)
-    spans = int(span[-1]) + 1
-    visits = np.bincount(span[rows_of], minlength=spans)
-    segments = np.bincount(span, minlength=spans)
-    in_rows = np.bincount(span[rows_of], _bursts(units, part, frame), spans)
-    at_once = np.bincount(span, _bursts(units, segment, frame), spans)
+    visits = np.bincount(span[rows_of])
+    segments = np.bincount(span)
+    in_rows = np.bincount(span[rows_of], _bursts(units, part, frame))
+    at_once = np.bincount(span, _bursts(units, segment, frame))
     rows = visits / segments
     # Going back and forth, a row finds the last vector of the one before it.
     repeated = (in_rows == at_once * rows) & (order.turning and not order.reload)
@@ -44,10 +43,10 @@ def better_by_row(
     openings = heads * visits - (heads * segments - 1) * order.turning
     all_rows += costs.row * openings
     batches = -(-steps // registers)
-    by_row += costs.modes * heads * np.bincount(span[rows_of], batches, spans)
-    total = np.bincount(rows_of, steps, len(span))
+    by_row += costs.modes * heads * np.bincount(span[rows_of], batches)
+    total = np.bincount(rows_of, steps)
     batches = np.ceil(total / registers)
-    all_rows += costs.modes * heads * np.bincount(span, batches, spans)
+    all_rows += costs.modes * heads * np.bincount(span, batches)
     return np.asarray(by_row < all_rows)
 
 
@@ -64,7 +63,7 @@ def _visits(units: Units, segment: Ints, frame: Frame) -> tuple[Ints, Ints, Ints
     of_visit[order] = numbers(starts, len(visit))
     streaks = changes(visit[order], units.channel[order])
     counts = lengths(streaks, len(visit))
-    most = np.zeros(len(starts), np.int64)
+    most = np.zeros_like(starts)
     np.maximum.at(most, of_visit[order][streaks], counts)
     return of_visit, segment[order][starts], most
 
@@ -75,5 +74,4 @@ def _bursts(units: Units, group: Ints, frame: Frame) -> Ints:
     width = frame.bursts_per_row
     count = np.broadcast_to(np.asarray(units.count), units.burst.shape)
     runs = merged(of_run, units.burst, count, width)
-    size = int(group.max()) + 1
-    return np.bincount(runs.group, runs.count, size).astype(np.int64)
+    return np.bincount(runs.group, runs.count).astype(np.int64)

@@ -129,7 +129,7 @@ def key_rectangles(layout: Layout, segments: Segments) -> Rectangles:
         burst=at.burst,
         count=np.full(len(segment), layout.key_bursts),
         reference=first_token[segment] + token,
-        element=np.zeros(len(segment), np.int64),
+        element=np.zeros_like(segment),
         lanes=np.full(len(segment), _below(layout)[-1]),
     )
 
@@ -153,7 +153,7 @@ def value_rectangles(layout: Layout, segments: Segments) -> Rectangles:
         batch=segments.batch[segment],
         channel=channel,
         channels=layout.value_channels,
-        bank=np.zeros(len(segment), np.int64),
+        bank=np.zeros_like(segment),
         banks=np.full(len(segment), layout.device.banks),
         row=row,
         burst=burst,
@@ -176,7 +176,7 @@ def row_entries(
     visits = changes(rectangles.batch, rectangles.row, rectangles.channel)
     visit = numbers(visits, size)
     acts = merged(visit, rectangles.bank, rectangles.banks, frame.banks)
-    act_ends = offsets(np.bincount(acts.group, minlength=len(visits)))[1:]
+    act_ends = offsets(np.bincount(acts.group))[1:]
     entries = Entries.of(size + len(acts.group), frame, optional)
     opened = visits[acts.group]
     entries.put(

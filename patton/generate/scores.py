@@ -76,13 +76,12 @@ def score_stream(
 
 def _products(layout: Layout, seen: Seen, units: Units, order: Order) -> Products:
     """One span for all requests that may share rows, else one for each."""
-    segments = len(seen.segment_read)
-    apart = order.requests == "apart"
+    zeros = np.zeros_like(seen.segment_group)
     return Products(
         units=units,
-        span=seen.segment_group if apart else np.zeros(segments, np.int64),
+        span=seen.segment_group if order.requests == "apart" else zeros,
         pattern=seen.segment_read,
-        load_channel=np.zeros(segments, np.int64),
+        load_channel=zeros,
         load_channels=layout.channels_per_head,
     )
 
@@ -153,11 +152,11 @@ def _buffer_loads(
         *distinct(segment, burst, segments, width), layout.key_bursts, width
     )
     channels = merged(*distinct(segment, channel, segments, height), 1, height)
-    runs = np.bincount(bursts.group, minlength=segments)
+    runs = np.bincount(bursts.group)
     repeats = runs[channels.group]
     index = ranges(offsets(runs)[channels.group], repeats)
     return BufferLoads(
-        ptr=offsets(np.bincount(channels.group, minlength=segments) * runs),
+        ptr=offsets(np.bincount(channels.group) * runs),
         channel=channels.first.repeat(repeats),
         channels=channels.count.repeat(repeats),
         burst=bursts.first[index],

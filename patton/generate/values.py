@@ -190,7 +190,7 @@ def _row_set_products(
     segments, rows = len(granule), layout.rows_per_value
     segment = np.arange(segments).repeat(rows)
     element = np.tile(first_elements(layout), segments)
-    counts = np.bincount(runs.group, minlength=segments)
+    counts = np.bincount(runs.group)
     run = ranges(offsets(counts)[segment], counts[segment])
     products = Products(
         units=Units(
