@@ -7,6 +7,7 @@ up instead of doing the same again.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
@@ -15,9 +16,9 @@ from importlib import import_module
 from itertools import count
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import IO, Any
 
-from fuzz.files import REGRESSIONS
+from fuzz.files import REGRESSIONS, UnreadableError, json_lines
 from fuzz.targets import TARGETS, Outcome
 
 LEDGER = Path(__file__).with_name("ledger.jsonl")
@@ -47,11 +48,12 @@ def commit() -> str | None:
 
 
 def next_seed(ledger: Path) -> int:
-    """The first seed that no row of the ledger has."""
-    if not ledger.exists():
-        return 0
-    rows = map(json.loads, ledger.read_text(encoding="utf-8").splitlines())
-    return 1 + max((row["seed"] for row in rows), default=-1)
+    """The first seed that no row of the ledger has. Raises OSError."""
+    try:
+        return max((1 + row["seed"] for row in json_lines(ledger)), default=0)
+    except (LookupError, TypeError) as error:
+        what = f"{ledger}: {error!r} of a row; accepted: rows with a seed"
+        raise UnreadableError(what) from None
 
 
 def pieces(names: list[str], first: int, seconds: float) -> Iterator[Piece]:
@@ -63,8 +65,11 @@ def pieces(names: list[str], first: int, seconds: float) -> Iterator[Piece]:
 
 def local(work_list: Iterable[Piece], jobs: int) -> Iterator[Outcome]:
     """Outcomes of pieces done by processes of this machine."""
-    with ProcessPoolExecutor(jobs) as pool:
+    pool = ProcessPoolExecutor(jobs)
+    try:
         yield from _bounded(work_list, jobs, pool.submit)
+    finally:  # which is early if the campaign is interrupted
+        pool.shutdown(cancel_futures=True)
 
 
 def clustered(work_list: Iterable[Piece], address: str) -> Iterator[Outcome]:
@@ -73,7 +78,11 @@ def clustered(work_list: Iterable[Piece], address: str) -> Iterator[Outcome]:
     Raises OSError if nobody answers at the address.
     """
     distributed: Any = import_module("distributed")  # of the extra `cluster`
-    with distributed.Client(address, timeout=CONNECT_SECONDS) as client:
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS)
+    except ValueError as error:
+        raise OSError(f"no address of a scheduler: {error}") from None
+    with client:
         jobs = max(1, sum(client.nthreads().values()))
 
         def submit(function: Callable[..., Any], piece: Piece) -> Any:
@@ -104,26 +113,45 @@ def run(
     names: list[str] | None = None,
     say: Callable[[str], object] = print,
 ) -> int:
-    """A campaign. Returns the number of failures."""
-    seconds, first = minutes * 60, next_seed(ledger)
-    deadline = monotonic() + seconds
-    slice_seconds = min(PIECE_SECONDS, seconds * jobs / len(names or TARGETS))
-    every = pieces(names or [*TARGETS], first, slice_seconds)
-    timed = _until(deadline - slice_seconds, every)
-    done = clustered(timed, cluster) if cluster else local(timed, jobs)
-    head, steps, failures = commit(), 0, 0
-    for outcome in done:
-        row = {"commit": head} | outcome.row()
-        saved = outcome.save(REGRESSIONS)
-        if saved is not None:
-            row["file"] = saved.name
-        with ledger.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(row) + "\n")
-        steps += outcome.steps
-        failures += outcome.failure is not None
-        say(json.dumps(row))
-    say(f"{steps} steps, {failures} failures, seeds from {first}")
+    """A campaign. Returns the number of failures.
+
+    It has the ledger to itself: two would do the same seeds. Raises OSError.
+    """
+    with ledger.open("a", encoding="utf-8") as out:
+        _claim(out)
+        seconds, first = minutes * 60, next_seed(ledger)
+        chosen = [*dict.fromkeys(names or TARGETS)]
+        deadline = monotonic() + seconds
+        slice_seconds = min(PIECE_SECONDS, seconds * jobs / len(chosen))
+        every = pieces(chosen, first, slice_seconds)
+        timed = _until(deadline - slice_seconds, every)
+        done = clustered(timed, cluster) if cluster else local(timed, jobs)
+        head, steps, failures = commit(), 0, 0
+        try:
+            for outcome in done:
+                row = {"commit": head} | outcome.row()
+                saved = outcome.save(REGRESSIONS)
+                if saved is not None:
+                    row["file"] = saved.name
+                out.write(json.dumps(row) + "\n")
+                out.flush()
+                steps += outcome.steps
+                failures += outcome.failure is not None
+                say(json.dumps(row))
+        finally:  # also of a campaign that is interrupted
+            say(f"{steps} steps, {failures} failures, seeds from {first}")
     return failures
+
+
+def _claim(ledger: IO[str]) -> None:
+    """Keep other campaigns off a ledger until it is closed. Raises OSError."""
+    try:
+        fcntl.flock(ledger, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        what = (
+            f"{ledger.name}: another campaign writes it; accepted: a ledger of its own"
+        )
+        raise BlockingIOError(what) from None
 
 
 def _until(deadline: float, work_list: Iterable[Piece]) -> Iterator[Piece]:

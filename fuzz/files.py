@@ -1,7 +1,7 @@
 """Failures as files: written, replayed, and cut down to what it takes.
 
 The format is the event log of `patton.events`, with a header that also says what was
-watched and what was found, and with three events more (`fuzz.world.OWN_EVENTS`). A file
+watched and what was found, and with four events more (`fuzz.world.OWN_EVENTS`). A file
 in `fuzz/regressions` is the record of a defect; replayed, it must not fail any more.
 """
 
@@ -11,20 +11,45 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 
-from fuzz.world import Event, FailureError, Level, World
-from patton.events import decode_step, encode_step, header, runtime_from_header
+from fuzz.world import OWN_EVENTS, Event, FailureError, Level, World
+from patton.errors import PattonError
+from patton.events import (
+    EVENTS,
+    decode_step,
+    encode_step,
+    header,
+    runtime_from_header,
+)
+from patton.step_form import check_form
 from patton.steps import Step
 
 REGRESSIONS = Path(__file__).with_name("regressions")
+ARGUMENTS = {**EVENTS, "step": 1, **OWN_EVENTS}  # how many, of every event
 
 LIST_PARTS = (
     *("finishes", "releases", "evicts", "confirms"),
     *("grants", "writes", "reads", "readbacks"),
 )
+
+
+class UnreadableError(OSError):
+    """A file is there, and is not what it should be."""
+
+
+def json_lines(path: Path) -> list[Any]:
+    """The values of a file, one a line. Raises OSError, UnreadableError."""
+    values = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            values.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            what = f"{path}, line {number}: {error}; accepted: a JSON value"
+            raise UnreadableError(what) from None
+    return values
 
 
 @attrs.frozen
@@ -47,13 +72,17 @@ class Recorded:
 
     @classmethod
     def read(cls, path: Path) -> Recorded:
-        """Read a file. Raises ValueError, TypeError, LookupError for anything else."""
-        lines = path.read_text(encoding="utf-8").splitlines()
-        head, *rows = [json.loads(line) for line in lines]
-        watch = head.pop("watch")
-        head.pop("found", None)
-        events = [_decoded(row) for row in rows]
-        return cls(head, watch["level"], watch["device"], events)
+        """Read a file that `write` has written. Raises OSError, UnreadableError."""
+        head, *rows = json_lines(path) or [None]
+        try:
+            level, device = _watch(head.pop("watch"))
+            head.pop("found", None)
+            runtime_from_header(head)
+            events = [_decoded(row) for row in rows]
+        except (AttributeError, LookupError, PattonError, TypeError, ValueError) as bad:
+            what = f"{path}: {bad!r}; accepted: what a run has left"
+            raise UnreadableError(what) from bad
+        return cls(head, level, device, events)
 
     def write(self, path: Path, found: FailureError | None = None) -> None:
         """Write a file; found: what is wrong when it is written."""
@@ -78,6 +107,13 @@ class Recorded:
         return None
 
 
+def _watch(data: Any) -> tuple[Level, bool]:
+    level, device = data["level"], data["device"]
+    if level not in get_args(Level) or type(device) is not bool:
+        raise ValueError(f"no watch: {data}")
+    return level, device
+
+
 def _encoded(event: Event) -> list[Any]:
     name, arguments = event
     parts = [encode_step(a) if isinstance(a, Step) else a for a in arguments]
@@ -86,7 +122,12 @@ def _encoded(event: Event) -> list[Any]:
 
 def _decoded(row: list[Any]) -> Event:
     name, *parts = row
-    return name, tuple(decode_step(p) if isinstance(p, dict) else p for p in parts)
+    if len(parts) != ARGUMENTS.get(name):
+        raise ValueError(f"no event: {row}")
+    if name == "step":
+        parts = [decode_step(*parts)]
+        check_form(*parts)
+    return name, tuple(parts)
 
 
 # --- minimal files --------------------------------------------------------------------

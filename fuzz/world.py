@@ -308,7 +308,7 @@ def _check_runs(placed: PlacedStep, sums: CommandStream | None) -> None:
             raise FailureError("CMD-RUNS", what)
 
 
-OWN_EVENTS = ("publish", "place_late", "restore", "interrupt")
+OWN_EVENTS = {"publish": 1, "place_late": 1, "restore": 0, "interrupt": 2}
 
 
 def clause_of(error: BaseException) -> str:

@@ -157,7 +157,8 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else list(value)
 
 
-_EVENTS = {
+# How many arguments each has; a step is its own.
+EVENTS = {
     "bind": 2,
     "share": 2,
     "release": 2,
@@ -225,10 +226,10 @@ def _apply(runtime: Runtime, number: int, data: Any) -> Replayed:
             if digest(runtime) != expected:
                 raise EventError(number, "another final state", f"digest {expected}")
             return Replayed(number, "digest", runtime, None)
-        case [str(event), *arguments] if len(arguments) == _EVENTS.get(event):
+        case [str(event), *arguments] if len(arguments) == EVENTS.get(event):
             _guarded(number, lambda: _carry_out(runtime, event, arguments))
             return Replayed(number, event, runtime, None)
-    known = ", ".join([*_EVENTS, "step", "digest"])
+    known = ", ".join([*EVENTS, "step", "digest"])
     raise EventError(number, f"{json.dumps(data)[:60]}", f"[event, ...] with {known}")
 
 
