@@ -1,13 +1,16 @@
 """`python -m fuzz`: campaigns, volume, situations, seeded bugs, replay.
 
-Each command exits with 1 if what it runs fails, with 2 if a file or a scheduler is not
-there. All print the seed that repeats them.
+Each command exits with 1 if what it runs fails, with 2 if it cannot run: a file or a
+scheduler is not there, or not what it should be. What is drawn at random is repeated by
+the seed that is printed with it.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fuzz import campaign, moments
@@ -15,7 +18,7 @@ from fuzz.bugs import catalogue
 from fuzz.exhaust import KNOWN, LONGEST, searches
 from fuzz.files import REGRESSIONS, Recorded, minimal
 from fuzz.situations import LEAST, STEPS
-from fuzz.targets import TARGETS, canary
+from fuzz.targets import TARGETS, Outcome, canary
 from fuzz.tiers import Ran, Rules, drive_all, hunted, machined, over, shares
 
 STEP = (
@@ -51,13 +54,18 @@ def volume(options: argparse.Namespace) -> bool:
 
 
 def told(done: Ran) -> bool:
-    """Say how a run went, and keep its failures; whether there are none."""
+    """Say how a run went, and keep its failures; whether nothing has failed."""
     say(f"{done}")
-    for outcome in done.failures:
+    return kept(done.failures)
+
+
+def kept(failures: Sequence[Outcome]) -> bool:
+    """Say what failed, and where its events are; whether nothing has."""
+    for outcome in failures:
         assert outcome.failure is not None
         say(f"{outcome.failure.clause}: {outcome.failure}")
         say(f"{outcome.save(REGRESSIONS)}")
-    return not done.failures
+    return not failures
 
 
 def situations(options: argparse.Namespace) -> bool:
@@ -76,6 +84,9 @@ def situations(options: argparse.Namespace) -> bool:
 def bugs(options: argparse.Namespace) -> bool:
     """Every seeded bug: caught by its clause, or not at all where it is none."""
     names = [name for name in catalogue() if options.only in name]
+    if not names:
+        say(f"error: no bug has {options.only!r} in its name")
+        return False
     # What takes long is begun first, so that no process waits for another.
     names.sort(key=lambda name: (not catalogue()[name].slow, -catalogue()[name].budget))
     verdicts = over(options.jobs, hunted, names)
@@ -85,7 +96,7 @@ def bugs(options: argparse.Namespace) -> bool:
     say(f"{len(verdicts)} bugs, {wrong} wrong")
     if options.only:
         return wrong == 0
-    found = canary(options.seed, 60.0).failure
+    found = canary(1, 60.0).failure
     say(f"canary {'found' if found else 'NOT FOUND'}: {found}")
     return wrong == 0 and found is not None
 
@@ -105,9 +116,7 @@ def machine(options: argparse.Namespace) -> bool:
     )
     say(f"{ran.done.total()} operations carried out, {share:.0%} of those drawn")
     say(f"{rate:.0f} a second of one core, seed {options.seed}")
-    for failure in ran.failures:
-        say(f"{failure.clause}: {failure}")
-    return not ran.failures and share >= LEAST_ACCEPTED
+    return kept(ran.failures) and share >= LEAST_ACCEPTED
 
 
 def replay(options: argparse.Namespace) -> bool:
@@ -148,6 +157,30 @@ def run_campaign(options: argparse.Namespace) -> bool:
     return failures == 0
 
 
+def whole(least: int) -> Callable[[str], int]:
+    """Reads a whole number from `least` on: nothing is done where nothing is asked."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            accepted = f"a whole number from {least}"
+            raise argparse.ArgumentTypeError(f"{text!r}, accepted: {accepted}")
+        return int(text)
+
+    return read
+
+
+def time(text: str) -> float:
+    """Reads a time that is not zero, and that ends."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        accepted = "a number above 0"
+        raise argparse.ArgumentTypeError(f"{text!r}, accepted: {accepted}")
+    return value
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     main_parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
@@ -156,32 +189,33 @@ def parser() -> argparse.ArgumentParser:
     def command(name: str, run: object, text: str | None) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text)
         added.set_defaults(run=run)
+        return added
+
+    def seeded(name: str, run: object, text: str | None) -> argparse.ArgumentParser:
+        added = command(name, run, text)
         added.add_argument("--seed", type=int, default=1)
         return added
 
-    def parallel(name: str, run: object, text: str | None) -> argparse.ArgumentParser:
-        added = command(name, run, text)
-        added.add_argument("--jobs", type=int, default=1, help="processes")
+    def jobs(added: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        added.add_argument("--jobs", type=whole(1), default=1, help="processes")
         return added
 
-    command("smoke", smoke, smoke.__doc__).add_argument(
-        "--seconds", type=float, default=3.0
-    )
-    many = parallel("volume", volume, volume.__doc__)
-    many.add_argument("--steps", type=int, default=10**6)
+    brief = seeded("smoke", smoke, smoke.__doc__)
+    brief.add_argument("--seconds", type=time, default=3.0)
+    many = jobs(seeded("volume", volume, volume.__doc__))
+    many.add_argument("--steps", type=whole(1), default=10**6)
     many.add_argument("--level", choices=("touched", "everything"), default="touched")
-    met = parallel("situations", situations, situations.__doc__)
-    met.add_argument("--steps", type=int, default=STEPS)
-    met.add_argument("--least", type=int, default=LEAST)
-    parallel("bugs", bugs, bugs.__doc__).add_argument("--only", default="")
-    rules = parallel("machine", machine, machine.__doc__)
-    rules.add_argument("--examples", type=int, default=200)
-    all_of_them = command("exhaust", exhaust, exhaust.__doc__)
-    all_of_them.add_argument("--depth", type=int, default=LONGEST)
-    all_of_them.add_argument("--jobs", type=int, default=1)
+    met = jobs(seeded("situations", situations, situations.__doc__))
+    met.add_argument("--steps", type=whole(1), default=STEPS)
+    met.add_argument("--least", type=whole(0), default=LEAST)
+    jobs(command("bugs", bugs, bugs.__doc__)).add_argument("--only", default="")
+    rules = jobs(seeded("machine", machine, machine.__doc__))
+    rules.add_argument("--examples", type=whole(1), default=200)
+    all_of_them = jobs(command("exhaust", exhaust, exhaust.__doc__))
+    all_of_them.add_argument("--depth", type=whole(1), default=LONGEST)
     command("replay", replay, replay.__doc__).add_argument("file", type=Path)
-    long = parallel("campaign", run_campaign, run_campaign.__doc__)
-    long.add_argument("--minutes", type=float, default=10.0)
+    long = jobs(command("campaign", run_campaign, run_campaign.__doc__))
+    long.add_argument("--minutes", type=time, default=10.0)
     long.add_argument("--cluster", help="address of a Dask scheduler")
     long.add_argument("--ledger", type=Path, default=campaign.LEDGER)
     long.add_argument("--target", action="append", choices=[*TARGETS])
@@ -193,9 +227,12 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         return 0 if options.run(options) else 1
-    except OSError as error:  # a file or a scheduler that is not there
+    except OSError as error:  # a file or a scheduler, not there or not of use
         say(f"error: {error}")
         return 2
+    except KeyboardInterrupt:
+        say("interrupted")
+        return 130
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from fuzz.machine import PlacementMachine
 from fuzz.maps import broken_by
 from fuzz.serving import serve, serve_after_others
 from fuzz.shortage import starved
-from fuzz.world import FailureError, World
+from fuzz.world import FailureError
 
 CANARY = "slots though they are switched off"
 SERVED_STEPS = 20
@@ -108,24 +108,18 @@ def streams(number: int, seconds: float) -> Outcome:
 @target
 def machine(number: int, seconds: float) -> Outcome:
     """The stateful machine of hypothesis."""
-    begun, before = process_time(), PlacementMachine.done.total()
-    failure, runs = None, 0
-    while failure is None and process_time() - begun < seconds:
-        failure = run_machine(number + 1_000_003 * runs, 20)
-        runs += 1
-    steps = PlacementMachine.done.total() - before
-    recorded = Recorded.of(_latest()) if failure else None
-    spent = process_time() - begun
-    return Outcome("machine", number, steps, spent, failure, recorded)
+    ran, following = Outcome("machine", number, 0, 0.0), number
+    while ran.failure is None and ran.seconds < seconds:
+        more = run_machine(following, 20)
+        steps, spent = ran.steps + more.steps, ran.seconds + more.seconds
+        ran = attrs.evolve(more, seed=number, steps=steps, seconds=spent)
+        following += 1_000_003
+    return ran
 
 
-def _latest() -> World:
-    assert PlacementMachine.latest is not None
-    return PlacementMachine.latest
-
-
-def run_machine(number: int, examples: int, steps: int = 100) -> FailureError | None:
+def run_machine(number: int, examples: int, steps: int = 100) -> Outcome:
     """The stateful machine for some examples."""
+    begun, before, failure = process_time(), PlacementMachine.done.total(), None
     chosen = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -138,9 +132,12 @@ def run_machine(number: int, examples: int, steps: int = 100) -> FailureError | 
     )
     try:
         run_state_machine_as_test(seed(number)(PlacementMachine), settings=chosen)
-    except FailureError as failure:
-        return failure
-    return None
+    except FailureError as found:
+        failure = found
+    done, world = PlacementMachine.done.total() - before, PlacementMachine.latest
+    recorded = Recorded.of(world) if failure and world else None
+    spent = process_time() - begun
+    return Outcome("machine", number, done, spent, failure, recorded)
 
 
 @target

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from time import process_time
 from typing import TypeVar
 
 import attrs
@@ -20,7 +19,7 @@ from fuzz.files import Recorded
 from fuzz.machine import PlacementMachine
 from fuzz.situations import counting
 from fuzz.targets import Outcome, run_machine
-from fuzz.world import FailureError, Level
+from fuzz.world import Level
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -80,7 +79,8 @@ class Ran:
 
 
 def shares(whole: int, jobs: int) -> list[int]:
-    """A number of things, divided."""
+    """A number of things, divided; none is left without any."""
+    jobs = min(jobs, whole)
     return [whole // jobs + (index < whole % jobs) for index in range(jobs)]
 
 
@@ -140,7 +140,7 @@ class Rules:
     tried: Counter[str]
     done: Counter[str]
     seconds: float
-    failures: tuple[FailureError, ...]
+    failures: tuple[Outcome, ...]
 
     @classmethod
     def together(cls, parts: Iterable[Rules]) -> Rules:
@@ -158,8 +158,6 @@ def machined(piece: tuple[int, int]) -> Rules:
     """The stateful machine from a seed, for some examples."""
     seed, examples = piece
     tried, done = PlacementMachine.tried.copy(), PlacementMachine.done.copy()
-    begun = process_time()
-    failure = run_machine(seed, examples)
-    spent = process_time() - begun
+    outcome = run_machine(seed, examples)
     tried, done = PlacementMachine.tried - tried, PlacementMachine.done - done
-    return Rules(tried, done, spent, (failure,) if failure else ())
+    return Rules(tried, done, outcome.seconds, (outcome,) if outcome.failure else ())
