@@ -6,6 +6,7 @@ names a clause that `SPEC.md` does not have.
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from spec.trace import Trace
@@ -22,4 +23,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(prog="python -m spec", description=__doc__).parse_args()
     sys.exit(main())
