@@ -7,6 +7,8 @@ how many bursts a row needs and on how many units it has.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -68,10 +70,10 @@ def _visits(units: Units, segment: Ints, frame: Frame) -> tuple[Ints, Ints, Ints
     return of_visit, segment[order][starts], most
 
 
-def _bursts(units: Units, group: Ints, frame: Frame) -> Ints:
+def _bursts(units: Units, group: Ints, frame: Frame) -> NDArray[Any]:
     """Distinct bursts that the units of each group need."""
     of_run = group.repeat(np.diff(units.runs))
     width = frame.bursts_per_row
     count = np.broadcast_to(np.asarray(units.count), units.burst.shape)
     runs = merged(of_run, units.burst, count, width)
-    return np.bincount(runs.group, runs.count).astype(np.int64)
+    return np.bincount(runs.group, runs.count)
