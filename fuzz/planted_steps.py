@@ -156,7 +156,7 @@ def _(_: Wrong) -> Wrong:
 
 @bug("drafts count as verified", "LIFE-LEVELS", runtime, "carry_out")
 def _(old: Wrong) -> Wrong:
-    return lambda state, writes, _drafts: old(state, writes, {})
+    return lambda state, writes, _, planned: old(state, writes, {}, planned)
 
 
 @bug("rejected tokens stay", "LIFE-REWRITE", step_writes, "_forget_beyond")

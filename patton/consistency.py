@@ -28,6 +28,7 @@ def check(state: Placements) -> None:
     _check_requests(state)
     _check_slots(state)
     _check_derived(state)
+    _check_tails(state)
 
 
 def _check_blocks(state: Placements) -> None:
@@ -122,6 +123,17 @@ def _check_derived(state: Placements) -> None:
         for name in ("shared", "released", "open"):
             found, expected = getattr(request, name), getattr(anew, name)
             _demand(f"{name} of request {key!r}", found, expected)
+
+
+def _check_tails(state: Placements) -> None:
+    """What a request may append to unseen is its own, and as it remembers it."""
+    for key, request in state.requests.items():
+        if request.limit > request.tokens:
+            block = request.blocks[request.limit // state.layout.block_tokens - 1]
+            facts = block, state.epoch[block], state.granule[block], state.slot[block]
+            _demand(f"tail of request {key!r}", request.tail, facts)
+            alone = state.binder[block] is request and state.sealed[block] == NEVER
+            _demand(f"tail of request {key!r} is its own", alone, True)
 
 
 # --- snapshots ----------------------------------------------------------------------

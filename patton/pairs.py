@@ -258,7 +258,8 @@ class PairPool:
         """A block of the pair lost its last reference, at a time of its own."""
         self.referenced[pair] -= 1
         self.last_release[pair] = time
-        self.reconsider(pair)
+        if not self.referenced[pair]:
+            self.reconsider(pair)
 
     def is_evictable(self, pair: int) -> bool:
         """Unowned, holding blocks, none of them referenced."""

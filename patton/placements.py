@@ -248,29 +248,29 @@ class Placements:
         self.bound("share", block)
         state = running_or_new(self.requests, "share", request)
         if block in state.shared or len(state.blocks) != len(state.shared):
-            accepted = (
-                "blocks not yet in its table, before any that it binds (a prefix)"
-            )
-            raise RequestError("share", request, f"block {block}", accepted)
-        self._touch(state)
-        self._log(block, self.references, self.sealed)
+            what = "blocks not yet in its table, before any that it binds (a prefix)"
+            raise RequestError("share", request, f"block {block}", what)
+        if self.journal is not None:
+            self._touch(state)
+            self._log(block, self.references, self.sealed)
         self.requests[request] = state
         if self.written[block] < self.layout.block_tokens:
             self.owed.append((request, block))
         if not self.references[block]:
             self.pool.reference(self.pair_of(block))
         self.references[block] += 1
-        self._seal(block)
+        if self.sealed[block] == NEVER:
+            self._seal(block)
         state.blocks.append(block)
         state.shared.add(block)
-        state.tokens += self.layout.block_tokens
-        state.confirmed = state.tokens
+        state.tokens = state.confirmed = state.tokens + self.layout.block_tokens
 
     def _seal(self, block: int) -> None:
         """Others may read the block from now on, or may have."""
-        if self.sealed[block] == NEVER:
-            self.sealed[block] = self.step
-            self.sealing.append(block)
+        if (binder := self.binder[block]) is not None:
+            binder.limit = 0
+        self.sealed[block] = self.step
+        self.sealing.append(block)
 
     def close_seals(self) -> None:
         """At the end of a step a partial block, whose sharers left, is unsealed."""
@@ -345,17 +345,19 @@ class Placements:
 
     def _dereference(self, state: RequestState, block: int) -> None:
         """One reference less; a partial block that loses its last one is unbound."""
-        self._log(block, self.references, self.sealed, self.binder)
+        pair = self.granule[block] // self.pool.blocks_per_pair
+        if self.journal is not None:
+            self._log(block, self.references, self.sealed, self.binder)
+            self._log(pair, self.pool.last_release)
+        if self.sealed[block] == NEVER:
+            self._seal(block)
         if self.binder[block] is state:
             self.binder[block] = None
-        self.references[block] -= 1
-        self._seal(block)
+        references = self.references[block] = self.references[block] - 1
         if self.owed:
             self.owed = [o for o in self.owed if o != (state.id, block)]
-        if self.references[block]:
+        if references:
             return
-        pair = self.pair_of(block)
-        self._log(pair, self.pool.last_release)
         self.releases += 1
         self.pool.unreference(pair, self.releases)
         if self.confirmed[block] < self.layout.block_tokens:
@@ -363,9 +365,9 @@ class Placements:
 
     def _unbind(self, block: int) -> None:
         """Granule and slot of an unreferenced block are free again."""
-        self._log(
-            block, self.granule, self.slot, self.written, self.confirmed, self.sealed
-        )
+        if self.journal is not None:
+            facts = self.granule, self.slot, self.written, self.confirmed, self.sealed
+            self._log(block, *facts)
         granule = self.granule[block]
         if self.slot[block] >= 0:
             self.zone.give_back(self.slot[block])

@@ -37,6 +37,7 @@ from patton.steps import (
     Commit,
     Placement,
     Request,
+    SegmentRow,
     Step,
     StepPlan,
     Tables,
@@ -195,40 +196,48 @@ class Runtime:
         UnwrittenReadError (a read, or a share of a block that the step leaves partial),
         ArgumentError for a step that is not of its form.
         """
-        state = self.placements
-        ends: dict[Request, int] = {}
-        state.journal = self._new_journal()
-        try:
-            self._apply_events(step)
-            writes = check_writes(state, step, ends)
-            check_shares(state, writes)
-            check_reads(state, step, ends)
-        except BaseException as error:
-            state.undo()
-            if not isinstance(error, PattonError):
-                check_form(step)
-            raise
-        finally:
-            state.journal = None
-        rows = carry_out(state, writes, step.drafts or {})
-        commits = [self._commit_of(block) for block in state.due]
-        number = state.step
-        for block in state.due:
-            state.copied.setdefault(block, number)
-        state.owed.clear()
-        state.close_seals()
-        state.step += 1
-        self._note("step", step)
+        rows = self._carry_out(step, planned=True)
         return StepPlan(
             self.layout,
-            number,
+            self.step - 1,
             rows,
-            commits,
+            [self._commit_of(block) for block in self.placements.due],
             tuple(step.reads),
             tuple(step.readbacks),
             self._events,
             self._take_tables,
         )
+
+    def follow(self, step: Step) -> None:
+        """Apply a step that is executed elsewhere: as `apply_step`, without a plan."""
+        self._carry_out(step, planned=False)
+
+    def _carry_out(self, step: Step, *, planned: bool) -> list[SegmentRow]:
+        state = self.placements
+        ends: dict[Request, int] = {}
+        try:
+            if step.has_events:  # else nothing changes before all is checked
+                state.journal = self._new_journal()
+                self._apply_events(step)
+            writes = check_writes(state, step, ends)
+            check_shares(state, writes)
+            check_reads(state, step, ends)
+        except BaseException as error:
+            if state.journal is not None:
+                state.undo()
+            if not isinstance(error, PattonError):
+                check_form(step)
+            raise
+        finally:
+            state.journal = None
+        rows = carry_out(state, writes, step.drafts or {}, planned)
+        for block in state.due:
+            state.copied.setdefault(block, state.step)
+        state.owed.clear()
+        state.close_seals()
+        state.step += 1
+        self._note("step", step)
+        return rows
 
     def _new_journal(self) -> Journal:
         state = self.placements

@@ -12,8 +12,8 @@ from patton.placements import Placements
 from patton.requests import RELEASED, RequestState
 from patton.steps import Request, Step
 
-# Writer, first block and offset in it, first position, position after the last.
-Write = tuple[RequestState, int, int, int, int]
+# Writer, first position, position after the last.
+Write = tuple[RequestState, int, int]
 Ends = dict[Request, int]
 
 
@@ -23,28 +23,17 @@ def check_writes(state: Placements, step: Step, ends: Ends) -> list[Write]:
     ends: filled with the position after each request's write. Raises RequestError
     (unknown, a gap, past the table, two ranges of one request) and SharedBlockError.
     """
-    size = state.layout.block_tokens
-    running, binder, sealed = state.requests.get, state.binder, state.sealed
-    now = state.step
+    running = state.requests.get
     writes: list[Write] = []
     for request, start, count in step.writes:
         writer = running(request)
         if writer is None or count < 1:
             raise _write_refusal(state, request, start, count)
-        blocks, end = writer.blocks, start + count
-        index = (end - 1) // size
-        if index >= len(blocks):
-            raise _write_refusal(state, request, start, count)
-        if start != writer.tokens:
-            _check_rewrite(state, writer, start, end)
-        while True:  # from the last block back to the first, mostly the same
-            block, base = blocks[index], index * size
-            if block < 0 or binder[block] is not writer or sealed[block] <= now:
-                _check_sealed(state, writer, index, start, end)
-            if base <= start:
-                break
-            index -= 1
-        writes.append((writer, block, start - base, start, end))
+        end = start + count
+        # Mostly a token is appended to a block that is known to be the writer's alone.
+        if start != writer.tokens or end > writer.limit:
+            _check_write(state, writer, start, end)
+        writes.append((writer, start, end))
         ends[request] = end
     if len(ends) != len(writes):
         raise _repeated(step)
@@ -53,6 +42,20 @@ def check_writes(state: Placements, step: Step, ends: Ends) -> list[Write]:
     if step.drafts:
         _check_drafts(step)
     return writes
+
+
+def _check_write(state: Placements, writer: RequestState, start: int, end: int) -> None:
+    """A write leaves no gap; its blocks are the writer's own, read by nobody else."""
+    size = state.layout.block_tokens
+    blocks, binder, sealed = writer.blocks, state.binder, state.sealed
+    if (end - 1) // size >= len(blocks):
+        raise _write_refusal(state, writer.id, start, end - start)
+    if start != writer.tokens:
+        _check_rewrite(state, writer, start, end)
+    for index in range((end - 1) // size, start // size - 1, -1):
+        block = blocks[index]
+        if block < 0 or binder[block] is not writer or sealed[block] <= state.step:
+            _check_sealed(state, writer, index, start, end)
 
 
 def _check_drafts(step: Step) -> None:
@@ -103,7 +106,7 @@ def check_shares(state: Placements, writes: Sequence[Write]) -> None:
     size = state.layout.block_tokens
     for request, block in state.owed:
         filled = state.written[block]
-        for writer, _, _, _, end in writes:  # none leaves a gap: `check_writes`
+        for writer, _, end in writes:  # none leaves a gap: `check_writes`
             if writer is state.binder[block]:
                 base = writer.blocks.index(block) * size
                 filled = max(filled, min(end - base, size))

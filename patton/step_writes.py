@@ -15,31 +15,28 @@ from patton.steps import Request, SegmentRow
 
 
 def carry_out(
-    state: Placements, writes: Sequence[Write], drafts: dict[Request, int]
+    state: Placements,
+    writes: Sequence[Write],
+    drafts: dict[Request, int],
+    planned: bool,
 ) -> list[SegmentRow]:
-    """Raise levels and take slots; everything was checked, nothing can fail."""
+    """Raise levels and take slots; the writes by block, if they are `planned`."""
     size = state.layout.block_tokens
-    slots, written, confirmed = state.slot, state.written, state.confirmed
-    granules, epochs = state.granule, state.epoch
+    written, confirmed = state.written, state.confirmed
     rows: list[SegmentRow] = []
-    for writer, block, offset, start, end in writes:
-        slot = slots[block]
-        count = end - start
-        level = offset + count
-        # The common case, tokens appended to one begun block, takes no slot.
-        if (
-            level <= size
-            and slot != FRESH
-            and start == writer.tokens == writer.confirmed
-            and not drafts
-        ):
-            written[block] = confirmed[block] = level
+    for writer, start, end in writes:
+        limit = writer.limit
+        # The common case, tokens appended to a begun block, takes no slot.
+        if end <= limit and start == writer.tokens == writer.confirmed and not drafts:
+            block, epoch, granule, slot = writer.tail
+            count, request, offset = end - start, writer.id, start - limit + size
+            written[block] = confirmed[block] = offset + count
             writer.tokens = writer.confirmed = end
-            if level == size and slot >= 0:
-                state.due[block] = writer.id, start - offset
-            granule, request = granules[block], writer.id
-            epoch = epochs[block]
-            rows.append((block, epoch, granule, slot, offset, count, request, start))
+            if end == limit and slot >= 0:
+                state.due[block] = request, start - offset
+            if planned:
+                row = block, epoch, granule, slot, offset, count, request, start
+                rows.append(row)
         else:
             _write_range(state, rows, writer, start, end, drafts.get(writer.id, 0))
     return rows
@@ -80,6 +77,7 @@ def _write_range(
         )
         base += size
         position = base
+    writer.tail, writer.limit = (block, epoch, granule, slot), base
     if writer.tokens > end:
         _forget_beyond(state, writer, end)
     writer.tokens = end

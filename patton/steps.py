@@ -48,6 +48,12 @@ class Step:
     reads: Sequence[tuple[Request, int, int]] = attrs.field(factory=list)
     readbacks: Sequence[tuple[Request, int, int]] = attrs.field(factory=list)
 
+    @property
+    def has_events(self) -> bool:
+        """Whether more happens in it than writes and reads."""
+        lifecycle = self.finishes, self.releases, self.evicts, self.grants
+        return any(map(len, (*lifecycle, self.confirms)))
+
 
 @attrs.frozen
 class Placement:

@@ -124,6 +124,8 @@ CONTRADICTIONS: list[tuple[Callable[[Placements], None], str]] = [
     (of_request(1, "shared", {5, 0}), "shared of request 1"),
     (of_request(2, "released", 2), "released of request 2"),
     (of_request(2, "open", []), "open of request 2"),
+    (of_request(1, "tail", (0, 1, 0, -1)), "tail of request 1"),
+    (put("sealed", 1, 0), "tail of request 1 is its own"),
     *(
         (of_pool(field, value), f"{name} of the pair pool")
         for field, value, name in (

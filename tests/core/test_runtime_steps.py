@@ -127,6 +127,43 @@ def test_a_plan_whose_block_was_bound_anew_is_stale() -> None:
         plan.place()
 
 
+def test_a_step_that_is_only_followed_leaves_the_same_state() -> None:
+    planning, following = llama(), llama()
+    first = Step(grants=[(1, [], [0, 1])], writes=[(1, 0, 20)])
+    drafts = Step(writes=[(1, 20, 3)], drafts={1: 2})
+    for step in (first, Step(writes=[(1, 20, 1)]), drafts, Step(writes=[(1, 21, 11)])):
+        planning.apply_step(step)
+        following.follow(step)
+
+        assert planning.snapshot() == following.snapshot()
+    with pytest.raises(RequestError):
+        following.follow(Step(writes=[(1, 32, 1)]))
+    following.check()
+
+
+def test_appending_looks_anew_at_a_block_that_others_read() -> None:
+    """It was the writer's alone when it was last written."""
+    runtime = llama()
+    start(runtime, 1, [0], 4)
+    runtime.write(1, 4, 1)
+    runtime.share(2, 0)
+    with pytest.raises(UnwrittenReadError):
+        runtime.write(1, 5, 1)
+    runtime.write(1, 5, 11)
+    with pytest.raises(SharedBlockError):
+        runtime.write(1, 15, 1)
+    runtime.check()
+
+
+def test_appending_looks_anew_at_a_block_that_was_given_up() -> None:
+    runtime = llama()
+    start(runtime, 1, [0], 4)
+    runtime.release(1, 0)
+    with pytest.raises(SharedBlockError):
+        runtime.write(1, 4, 1)
+    runtime.check()
+
+
 def test_a_sharer_that_leaves_in_its_step_leaves_nothing_behind() -> None:
     """The partial block is neither owed to it nor sealed, and may be written on."""
     runtime = llama()
