@@ -123,6 +123,14 @@ def _check_derived(state: Placements) -> None:
         for name in ("shared", "released", "open"):
             found, expected = getattr(request, name), getattr(anew, name)
             _demand(f"{name} of request {key!r}", found, expected)
+    partial = [
+        (key, block)
+        for key, request in copy.requests.items()
+        for block in request.shared
+        if state.written[block] < state.layout.block_tokens
+    ]
+    owed = sorted(state.owed, key=repr)
+    _demand("shares of blocks to be filled", owed, sorted(partial, key=repr))
 
 
 def _check_tails(state: Placements) -> None:
@@ -213,14 +221,11 @@ def _check_clocks(state: Placements) -> None:
     counters = 0 <= state.step < NEVER and state.adopted >= 0
     counters = counters and 0 <= min(times) <= max(times) <= state.releases
     _demand("counters in order", counters, True)
-    size, count = state.layout.block_tokens, len(state.granule)
+    size = state.layout.block_tokens
     for request, position in state.due.values():
         known = type(request) in (int, str) and 0 <= position < NEVER
         known = known and position % size == 0
         _demand("a commit of a block of a request", known, True)
-    for request, block in state.owed:
-        known = type(request) in (int, str) and 0 <= block < count
-        _demand("a share of a block", known, True)
 
 
 def _filled(state: Placements, data: dict[str, Any]) -> Placements:

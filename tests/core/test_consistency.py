@@ -233,9 +233,16 @@ def never_released(time: int) -> tuple[str, object]:
         (busy, *due_of(4, 2, -16), "a commit of a block of a request: False"),
         (busy, *due_of(4, 2, 33), "a commit of a block of a request: False"),
         (busy, *due_of(4, None, 32), "a commit of a block of a request: False"),
-        (with_owed, "owed", [[None, 0]], "a share of a block: False"),
-        (with_owed, "owed", [[2, -1]], "a share of a block: False"),
-        (with_owed, "owed", [[2, 224]], "a share of a block: False"),
+        *(
+            (with_owed, "owed", owed, f"shares of blocks to be filled: {found} where")
+            for owed, found in (
+                ([], "[]"),
+                ([[None, 0]], "[(None, 0)]"),
+                ([["other", 0]], "[('other', 0)]"),
+                ([[2, 1]], "[(2, 1)]"),
+                ([[2, 0], [2, 0]], "[(2, 0), (2, 0)]"),
+            )
+        ),
         (busy, *EPOCHS_BY_ANOTHER_NAME, "the data of the state so restored: {"),
         (busy, "bound", {"0": [0, -1, 16, 16, "0", 1, None]}, "facts of a block: {"),
         (busy, "granules", 225, "granules is 225"),
@@ -291,14 +298,18 @@ def test_the_ends_of_what_a_snapshot_may_hold(name: str, value: object) -> None:
     assert changed == runtime.snapshot()
 
 
-def test_nothing_was_released_and_block_0_may_be_owed() -> None:
-    runtime = with_owed()
-    good = runtime.snapshot()
+def test_nothing_was_released_and_block_0_is_owed() -> None:
+    good = with_owed().snapshot()
 
     assert ([[2, 0]], 0, {}) == (good["owed"], good["releases"], good["last_release"])
-    last = good | {"owed": [[2, good["blocks"] - 1]]}
-    runtime.restore(last)
-    assert last == runtime.snapshot()
+
+
+def test_a_share_is_owed_until_its_step_is_over() -> None:
+    runtime = with_owed()
+    runtime.apply_step(Step(writes=[(1, 4, 12)]))
+
+    assert [] == runtime.snapshot()["owed"]
+    runtime.check()
 
 
 # --- words ----------------------------------------------------------------------------
