@@ -56,7 +56,7 @@ class PairPool:
     _candidate: bytearray
     _heap: list[tuple[int, int]]  # last release and pair; may hold stale ones
     _all_free: int
-    _next_place: list[dict[int, int]]  # of each pair: free places -> place to take
+    _next_place: dict[int, int]  # free places of a pair -> place to take
 
     @classmethod
     def of(cls, layout: Layout, choice: Choice) -> PairPool:
@@ -88,19 +88,11 @@ class PairPool:
             candidate=bytearray(count),
             heap=[],
             all_free=(1 << layout.pair_blocks) - 1,
-            next_place=cls._shared_memories(layout),
+            next_place={},
         )
         for value_set, free in free_in_set.items():
             pool._count_set(value_set, free.bit_count())
         return pool
-
-    @staticmethod
-    def _shared_memories(layout: Layout) -> list[dict[int, int]]:
-        """One memory for all pairs whose first place lies on the same Key channel."""
-        channels = layout.channels_per_head
-        by_phase: list[dict[int, int]] = [{} for _ in range(channels)]
-        starts = (pair * layout.pair_blocks for pair in range(layout.pairs))
-        return [by_phase[start % channels] for start in starts]
 
     @classmethod
     def holding(
@@ -209,23 +201,26 @@ class PairPool:
         ties to the lowest, so that a fresh pair fills in order (layout 3).
         """
         free = self.free_places[pair]
-        place = self._next_place[pair].get(free)
+        place = self._next_place.get(free)
         if place is None:
-            place = self._least_occupied(pair, free)
+            place = self._least_occupied(free)
         self.free_places[pair] = free ^ 1 << place
         self.referenced[pair] += 1
         return place
 
-    def _least_occupied(self, pair: int, free: int) -> int:
-        """Find the next place, and remember it for pairs of the same phase."""
+    def _least_occupied(self, free: int) -> int:
+        """Find the next place, and remember it.
+
+        It is the same in every pair: two places are on one channel if they are a
+        multiple of the channels apart, wherever the pair begins.
+        """
         channels = self.channels_per_head
-        phase = pair * self.blocks_per_pair
         held = [0] * channels
         for place in range(self.blocks_per_pair):
-            held[(phase + place) % channels] += not free >> place & 1
+            held[place % channels] += not free >> place & 1
         places = [i for i in range(self.blocks_per_pair) if free >> i & 1]
-        best = min(places, key=lambda place: (held[(phase + place) % channels], place))
-        known = self._next_place[pair]
+        best = min(places, key=lambda place: (held[place % channels], place))
+        known = self._next_place
         if len(known) >= _REMEMBERED_PLACES:
             known.clear()
         known[free] = best

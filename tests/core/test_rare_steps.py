@@ -203,9 +203,9 @@ def test_places_are_the_same_when_they_are_not_remembered(
     calls = []
     least_occupied = PairPool._least_occupied
 
-    def counted(pool: PairPool, pair: int, free: int) -> int:
+    def counted(pool: PairPool, free: int) -> int:
         calls.append(free)
-        return least_occupied(pool, pair, free)
+        return least_occupied(pool, free)
 
     monkeypatch.setattr(PairPool, "_least_occupied", counted)
     assert expected == taken()

@@ -43,7 +43,7 @@ def last_free_pair(pool: PairPool, _after: int | None) -> int | None:
     return free[-1] if free else None
 
 
-def highest_place(_pool: PairPool, _pair: int, free: int) -> int:
+def highest_place(_pool: PairPool, free: int) -> int:
     return free.bit_length() - 1
 
 
