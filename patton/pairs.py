@@ -55,6 +55,7 @@ class PairPool:
     _counts: int  # bit n: some set has n free pairs (n > 0)
     _candidate: bytearray
     _heap: list[tuple[int, int]]  # last release and pair; may hold stale ones
+    _named: list[tuple[int, int]]  # taken from the heap while candidates are listed
     _all_free: int
     _next_place: dict[int, int]  # free places of a pair -> place to take
 
@@ -87,6 +88,7 @@ class PairPool:
             counts=0,
             candidate=bytearray(count),
             heap=[],
+            named=[],
             all_free=(1 << layout.pair_blocks) - 1,
             next_place={},
         )
@@ -286,21 +288,27 @@ class PairPool:
         """Pairs to evict, oldest first by the last release of their latest block.
 
         A request releases its blocks tail first, so its last pair goes before the ones
-        that its prefix begins in. Evicting the pair just named, or stopping early, is
-        fine while iterating.
+        that its prefix begins in. While iterating it is fine to evict the pair just
+        named, to stop early, and to ask again: an iterator puts back what others have
+        taken, and passes over what it has named.
         """
-        named: list[tuple[int, int]] = []
+        latest = (0, -1)
+        self._put_back()
         try:
             while self._heap:
                 rank = heapq.heappop(self._heap)
                 time, pair = rank
-                current = self._candidate[pair] and self.last_release[pair] == time
-                if current and (not named or named[-1] != rank):
-                    named.append(rank)
-                    yield pair
+                if self._candidate[pair] and self.last_release[pair] == time:
+                    self._named.append(rank)
+                    if rank > latest:
+                        latest = rank
+                        yield pair
         finally:
-            for rank in named:
-                heapq.heappush(self._heap, rank)
+            self._put_back()
+
+    def _put_back(self) -> None:
+        while self._named:
+            heapq.heappush(self._heap, self._named.pop())
 
     def facts(self) -> dict[str, object]:
         """Everything but the caches, for comparison."""

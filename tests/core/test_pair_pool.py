@@ -7,7 +7,7 @@ import pytest
 
 from patton.layout import Layout
 from patton.pairs import CHOICES, Choice, PairPool
-from tests.core.llama import llama
+from tests.core.llama import llama, start
 from tests.core.strategies import random_layout
 
 SEEDS = range(12)
@@ -111,6 +111,25 @@ def test_stale_ranks_do_not_pile_up() -> None:
 
         assert layout.pairs == len(set(pool.last_release))
         assert by_age == list(pool.eviction_candidates())
+
+
+def test_candidates_may_be_asked_for_while_they_are_named() -> None:
+    """Several times over, to the end or not, and while stale ranks are dropped."""
+    runtime = llama(gib=0.5)
+    for request in range(4):
+        start(runtime, request, [40 * request], 16)
+    for request in (2, 0, 3, 1):
+        runtime.finish(request)
+    by_age = [runtime.placements.pair_of(40 * request) for request in (2, 0, 3, 1)]
+    outer, found = runtime.eviction_candidates(), list[int]()
+    for pair in outer:
+        found.append(pair)
+        assert by_age == list(runtime.eviction_candidates())
+        assert by_age[0] == next(runtime.eviction_candidates())
+        runtime.placements.pool._drop_stale_ranks()
+        runtime.check()
+
+    assert by_age == found == list(runtime.eviction_candidates())
 
 
 def test_the_facts_have_names() -> None:
