@@ -16,7 +16,7 @@ from tests.core.generate.random_steps import ints
 from tests.core.generate.test_batches import STRIPED, full
 from tests.core.generate.test_paper_streams import LLAMA, Rows, placed
 
-GONE = (-1, 0, 16)  # what stands beside the granule means nothing
+GONE = (-1, -1, 16)  # what stands beside the granule means nothing
 
 
 def tabled(
