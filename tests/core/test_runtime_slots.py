@@ -37,6 +37,17 @@ def test_an_unpublished_commit_comes_again() -> None:
     assert runtime.apply_step(Step()).commits == []
 
 
+def test_the_first_of_two_copies_is_as_good() -> None:
+    """An engine with two steps under way publishes a plan after the next is made."""
+    runtime = llama()
+    start(runtime, 1, [3], 15)
+    first = runtime.write(1, 15, 1)
+    runtime.apply_step(Step())
+    runtime.publish(first)
+
+    assert place(runtime, 3).slot is None
+
+
 def test_a_commit_whose_block_was_rebound_is_passed_over() -> None:
     runtime = llama()
     start(runtime, 1, [3], 15)

@@ -140,6 +140,14 @@ REFUSALS: list[tuple[dict[str, Any], type[PattonError], tuple[object, ...]]] = [
             "positions that it holds",
         ),
     ),
+    (
+        {"writes": [(3, 30, 1)], "reads": [(3, 0, 31)]},
+        RequestError,
+        (
+            *("read", 3, "range 0 to 31, whose block 0 it released"),
+            "positions that it holds",
+        ),
+    ),
     ({"reads": [(1, 0, 21)]}, UnwrittenReadError, (1, 20, 1, 3, 4)),
     (
         {"writes": [(1, 20, 3)], "reads": [(1, 30, 60)]},
