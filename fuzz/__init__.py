@@ -7,6 +7,7 @@ folder is used from a checkout and is not part of the wheel.
 
     world, operations, engine    one door to all checks, and what goes through it
     driver, machine              who chooses: a seed, or hypothesis
+    schedules                    in which order a device does the work of a step
     situations, moments          what a run has met
     bugs, planted_*              what must be caught, and by which clause
     targets, campaign, files     what can be run, for how long, and what it leaves

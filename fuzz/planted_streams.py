@@ -15,7 +15,7 @@ import numpy as np
 from fuzz import world
 from fuzz.bugs import Wrong, bug
 from patton.commands import CommandStream, Op, Phase
-from patton.generate import StepStreams, values
+from patton.generate import StepStreams, passes, values
 
 Edit = Callable[[CommandStream], CommandStream]
 
@@ -37,8 +37,8 @@ def generator(name: str, clause: str, phase: Phase) -> Callable[[Edit], Edit]:
 
     def register(edit: Edit) -> Edit:
         def wrong(old: Wrong) -> Wrong:
-            def generate(placed: Any) -> StepStreams:
-                streams: StepStreams = old(placed)
+            def generate(placed: Any, **options: Any) -> StepStreams:
+                streams: StepStreams = old(placed, **options)
                 stream = getattr(streams, field)
                 changed = stream and edit(stream)
                 return attrs.evolve(streams, **{field: changed})
@@ -188,7 +188,7 @@ def _(stream: CommandStream) -> CommandStream:
 
 @bug("commits are forgotten", "STEP-ORDER", world, "generate_step", finder="streams")
 def _(old: Wrong) -> Wrong:
-    return lambda placed: attrs.evolve(old(placed), commit=None)
+    return lambda placed, **options: attrs.evolve(old(placed, **options), commit=None)
 
 
 @bug("reads come before writes", "STEP-ORDER", StepStreams, "present", finder="streams")
@@ -205,3 +205,14 @@ def _(old: Wrong) -> Wrong:
 def _(_: Wrong) -> Wrong:
     """Sums come out right, but of as many accumulators as there are blocks."""
     return lambda *keys: np.arange(len(keys[0]))
+
+
+@bug(
+    "two requests load the same burst of the Global Buffer",
+    *("CMD-BUFFER", passes, "_latest_rival"),
+    finder="streams",
+    budget=5_000,
+)
+def _(_: Wrong) -> Wrong:
+    """In schedules that load the vectors of several requests side by side."""
+    return lambda parts: np.full(len(parts.span), -1)

@@ -175,7 +175,7 @@ class Refinement(MachineRun):
             for block, row in zip(blocks, found, strict=True):
                 what = f"where request {request!r} reads block {block}"
                 if block == RELEASED:
-                    self.demand("LIFE-READ", what, row[0], RELEASED)
+                    self.demand("LIFE-READ", what, row, (RELEASED, NO_SLOT, 0))
                     continue
                 _, granule, slot = self.where(block)
                 there = granule, written.get(block, slot), self.s.written(block)

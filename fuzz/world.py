@@ -21,6 +21,7 @@ from fuzz.questions import check_answers
 from fuzz.refinement import Refinement, RefinementError
 from fuzz.rehearsal import check_refusal, reason
 from fuzz.runs import accumulators, runs_due
+from fuzz.schedules import schedule_of
 from patton.commands import CommandStream, Op, Phase
 from patton.device.provenance import Fault, StreamValidator
 from patton.device.provenance.tags import ZERO, Ledger
@@ -202,7 +203,10 @@ class World:
     # --- events beyond the runtime's own ------------------------------------------
 
     def _publish(self, number: int) -> None:
-        """All commits of a plan whose copies are done; those of stale blocks stay."""
+        """All commits of a plan whose copies are done.
+
+        Those of blocks that were bound anew or written since stay, and no others.
+        """
         if number not in self.plans:
             return
         plan, state = self.plans[number], self.runtime.placements
@@ -212,10 +216,11 @@ class World:
         self.runtime.publish(plan)
         if slots != [state.slot[block] for block in stale]:
             raise FailureError("STEP-STALE", f"plan {number} publishes blocks {stale}")
-        for block in due - state.due.keys():
+        for block in due:
             written = self.written.get((block, state.epoch[block]), -1)
-            if written > number:
-                what = f"plan {number} publishes block {block}, written in {written}"
+            if (written <= number) != (block not in state.due):
+                word = "keeps" if block in state.due else "publishes"
+                what = f"plan {number} {word} block {block}, written in {written}"
                 raise FailureError("LIFE-PUBLISH", what)
 
     def _place_late(self, number: int) -> None:
@@ -270,7 +275,7 @@ class World:
     def _execute(self, validator: StreamValidator, plan: StepPlan) -> None:
         """What cannot be executed is found first, then too many runs, then sums."""
         placed = plan.place()
-        generated = generate_step(placed)
+        generated = generate_step(placed, schedule=schedule_of(plan.step))
         try:
             self._validate(validator, placed, generated.present())
         except ValidationError:  # whose cause may be that there are too many
