@@ -11,7 +11,6 @@ import fcntl
 import json
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -19,6 +18,7 @@ from time import monotonic
 from typing import IO, Any
 
 from fuzz.files import REGRESSIONS, UnreadableError, json_lines
+from fuzz.processes import processes
 from fuzz.targets import TARGETS, Outcome
 
 LEDGER = Path(__file__).with_name("ledger.jsonl")
@@ -65,7 +65,7 @@ def pieces(names: list[str], first: int, seconds: float) -> Iterator[Piece]:
 
 def local(work_list: Iterable[Piece], jobs: int) -> Iterator[Outcome]:
     """Outcomes of pieces done by processes of this machine."""
-    pool = ProcessPoolExecutor(jobs)
+    pool = processes(jobs)
     try:
         yield from _bounded(work_list, jobs, pool.submit)
     finally:  # which is early if the campaign is interrupted

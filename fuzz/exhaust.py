@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from time import process_time
 from typing import Any
@@ -24,6 +23,7 @@ import attrs
 
 from fuzz.alphabet import Alphabet, plans_by_effect
 from fuzz.files import Recorded
+from fuzz.processes import processes
 from fuzz.world import Event, FailureError, Level, World
 from patton.config import DeviceConfig, ModelConfig
 from patton.layout import Layout
@@ -324,7 +324,7 @@ def search(name: str, depth: int, forms: int = 4) -> Found:
 
 def searches(depth: int, jobs: int = 1) -> Iterator[tuple[str, Found]]:
     """On each of the geometries, in processes side by side."""
-    with ProcessPoolExecutor(jobs) as pool:
+    with processes(jobs) as pool:
         yield from zip(
             GEOMETRIES, pool.map(search, GEOMETRIES, repeat(depth)), strict=True
         )

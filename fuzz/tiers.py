@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
 import attrs
@@ -17,6 +16,7 @@ from fuzz.bugs import catalogue, hunt
 from fuzz.driver import Volume, drive
 from fuzz.files import Recorded
 from fuzz.machine import PlacementMachine
+from fuzz.processes import processes
 from fuzz.situations import counting
 from fuzz.targets import Outcome, run_machine
 from fuzz.world import Level
@@ -29,7 +29,7 @@ def over(jobs: int, work: Callable[[P], R], pieces: Iterable[P]) -> list[R]:
     """The results of all pieces, in their order."""
     if jobs == 1:
         return [work(piece) for piece in pieces]
-    with ProcessPoolExecutor(jobs) as pool:
+    with processes(jobs) as pool:
         return [*pool.map(work, pieces)]
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -15,6 +19,7 @@ from fuzz import campaign
 from fuzz.__main__ import main
 from fuzz.bugs import catalogue
 from fuzz.files import REGRESSIONS, Recorded, UnreadableError
+from fuzz.processes import processes
 from fuzz.targets import TARGETS, Outcome
 
 WRONG_OPTIONS = [
@@ -159,3 +164,12 @@ def test_an_interrupted_campaign_keeps_what_is_done(
     assert 130 == main(["campaign", "--minutes", "0.01", "--ledger", str(ledger)])
     assert "7 steps, 0 failures" in capsys.readouterr().out
     assert [7] == [row["steps"] for row in rows(ledger)]
+
+
+def test_an_interruption_does_not_wait_for_pieces_under_way() -> None:
+    with processes(1) as pool:
+        worker = pool.submit(os.getpid).result()
+        piece = pool.submit(sleep, 60)
+        os.kill(worker, signal.SIGINT)
+        with pytest.raises(BrokenProcessPool):
+            piece.result(timeout=30)
