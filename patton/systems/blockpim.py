@@ -28,10 +28,12 @@ from patton.layout import Layout
 from patton.steps import Ints, Request
 from patton.systems.maps import Holdings, Spots, Table, shape_of, spread_of, whole_frame
 from patton.systems.memory import MappedMemory, Running
+from patton.systems.placed import InnerStep, TurnsStep
 from patton.systems.system import Claim, Declaration, System, Usage, choice
 
 ValueLayout = Literal["rows8", "in_row"]
 Scope = Literal["head", "device"]
+Order = Literal["rows", "requests"]
 
 DECLARATION = Declaration(
     title="BlockPIM",
@@ -46,6 +48,7 @@ DECLARATION = Declaration(
         Claim("inference", "least filled of the channels of each head (scope=head)"),
         Claim("inference", "Values as GEMV likes them, eight rows of eight bursts"),
         Claim("inference", "sums end with the block: 128 tokens"),
+        Claim("inference", "a row is opened once for all requests (order=rows)"),
     ),
 )
 
@@ -310,17 +313,22 @@ class BlockMemory(MappedMemory):
         return Holdings(np.zeros(len(requests), np.int64), places, places)
 
 
-def blockpim(value_layout: ValueLayout = "rows8", scope: Scope = "head") -> System:
+def blockpim(
+    value_layout: ValueLayout = "rows8", scope: Scope = "head", order: Order = "rows"
+) -> System:
     """BlockPIM. Raises ConfigError.
 
     value_layout: "rows8", GEMV-optimised as the paper has it where a design leaves the
     placement open, and as slow to write as it says; or "in_row", the block's Values in
     one row of their own. scope: whether a block goes to the least filled of its head's
     channels ("head": the device is divided by heads, as for all systems here), or all
-    heads of it to one of the device's ("device").
+    heads of it to one of the device's ("device"). order: "rows" opens a row once in a
+    step for all requests that have blocks in it, the most favourable; "requests" takes
+    one request after another, as PATTON's schedule in the paper does.
     """
     choice("blockpim", "value_layout", value_layout, ("rows8", "in_row"))
     choice("blockpim", "scope", scope, ("head", "device"))
+    choice("blockpim", "order", order, ("rows", "requests"))
 
     def make(device: DeviceConfig, model: ModelConfig) -> BlockMemory:
         layout = shape_of("blockpim", device, model)
@@ -339,7 +347,8 @@ def blockpim(value_layout: ValueLayout = "rows8", scope: Scope = "head") -> Syst
             longest=blocks * tokens,
             block_tokens=tokens,
             caches=True,
+            step_type=InnerStep if order == "rows" else TurnsStep,
         )
 
-    options = {"value_layout": value_layout, "scope": scope}
+    options = {"value_layout": value_layout, "scope": scope, "order": order}
     return System("blockpim", DECLARATION, options, make)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
+from typing import ClassVar
 
 import attrs
 
@@ -31,8 +32,11 @@ class MappedStep:
     """A step whose tokens lie where a map says.
 
     held: of `requests`, which all others are indices into; writes, backs: tokens that
-    are written and read back; reads: the queries.
+    are written and read back; reads: the queries. by_request: whether requests have
+    their turns one after another; else each row is opened once for all of them.
     """
+
+    by_request: ClassVar[bool] = False
 
     device: DeviceConfig
     model: ModelConfig
@@ -51,7 +55,7 @@ class MappedStep:
             value_write=self._values(self.writes, Op.WR, Phase.VALUE_WRITE),
             read_key=self._keys(self.backs, Op.RD, Phase.READ_KEY),
             read_value=self._values(self.backs, Op.RD, Phase.READ_VALUE),
-            qk=self._products(Phase.QK, score_work(self.map, self.held, self.reads)),
+            qk=self._products(Phase.QK, self._scores()),
             sv=self._weighted(),
             partial=None,
             commit=None,
@@ -62,7 +66,7 @@ class MappedStep:
         found: dict[Phase, Counts] = {}
         size = self.device.burst_bytes
         if len(self.reads.request):
-            work = score_work(self.map, self.held, self.reads)
+            work = self._scores()
             assert work is not None
             found[Phase.QK] = work.counts(size)
             found[Phase.SV] = self._weighted_counts()
@@ -95,6 +99,10 @@ class MappedStep:
         """Of Values written or read back."""
 
     # --- the same for all ---------------------------------------------------------
+
+    def _scores(self) -> Work | None:
+        order = self.by_request
+        return score_work(self.map, self.held, self.reads, by_request=order)
 
     def _keys(self, segments: Segments, op: Op, phase: Phase) -> CommandStream | None:
         if not len(segments.request):
@@ -130,12 +138,16 @@ class InnerStep(MappedStep):
     map: Map
 
     def _weighted(self) -> CommandStream | None:
-        return self._products(Phase.SV, value_work(self.map, self.held, self.reads))
+        return self._products(Phase.SV, self._sums())
 
     def _weighted_counts(self) -> Counts:
-        work = value_work(self.map, self.held, self.reads)
+        work = self._sums()
         assert work is not None
         return work.counts(self.device.burst_bytes)
+
+    def _sums(self) -> Work | None:
+        order = self.by_request
+        return value_work(self.map, self.held, self.reads, by_request=order)
 
     def _values(self, segments: Segments, op: Op, phase: Phase) -> CommandStream | None:
         if not len(segments.request):
@@ -148,3 +160,10 @@ class InnerStep(MappedStep):
     def _value_counts(self, segments: Segments) -> Counts:
         rectangles = value_rectangles(self.map, self.held, segments)
         return burst_counts(rectangles, self.map.value_frame, self.device.burst_bytes)
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class TurnsStep(InnerStep):
+    """The same with requests one after another, as PATTON's are (Paper 4.4)."""
+
+    by_request: ClassVar[bool] = True

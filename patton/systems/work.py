@@ -38,7 +38,8 @@ class Work:
     """Units of one phase for one frame head; arrays [units].
 
     They are in the order in which a channel works them off: row by row, so that each is
-    opened once, in a row query by query. pattern: the vector, an entry of `loads`;
+    opened once, in a row query by query; or, by request, one query after another, each
+    row by row. pattern: the vector, an entry of `loads`;
     origin: the component of bank 0. channels: of every unit, beginning at `channel`.
     alike: whether channels do the same rows for the same vectors.
     """
@@ -64,11 +65,14 @@ class Work:
         count: Ints,
         pattern: Ints,
         origin: Ints,
+        *,
+        by_request: bool,
     ) -> Work:
         """From arrays that broadcast to one shape."""
         every = np.broadcast_arrays(*spots, count, pattern, origin)
         channel, row, burst, *others = (np.ravel(column) for column in every)
-        order = np.lexsort((burst, others[1], row, channel))
+        query = loads.query[others[1]] if by_request else np.zeros_like(row)
+        order = np.lexsort((burst, others[1], row, query, channel))
         count, pattern, origin = (column[order] for column in others)
         return cls(
             frame=frame,
@@ -118,7 +122,9 @@ class Work:
         )
 
 
-def score_work(layout_map: KeyMap, held: Holdings, reads: Reads) -> Work | None:
+def score_work(
+    layout_map: KeyMap, held: Holdings, reads: Reads, *, by_request: bool
+) -> Work | None:
     """QK: sixteen scores a unit; None where nothing is read."""
     if not len(reads.request):
         return None
@@ -138,6 +144,7 @@ def score_work(layout_map: KeyMap, held: Holdings, reads: Reads) -> Work | None:
         count=np.array(width),
         pattern=query[:, None] + queries * np.arange(spread),
         origin=group[:, None] * tokens,
+        by_request=by_request,
     )
     return attrs.evolve(work, alike=layout_map.keys_alike)
 
@@ -154,7 +161,9 @@ def _query_loads(frame: Frame, queries: int, width: int) -> Loads:
     )
 
 
-def value_work(layout_map: Map, held: Holdings, reads: Reads) -> Work | None:
+def value_work(
+    layout_map: Map, held: Holdings, reads: Reads, *, by_request: bool
+) -> Work | None:
     """SV: sixteen elements a unit, over all that is seen of a run of a row."""
     if not len(reads.request):
         return None
@@ -184,6 +193,7 @@ def value_work(layout_map: Map, held: Holdings, reads: Reads) -> Work | None:
         count=count[:, None, None],
         pattern=pattern.T[:, :, None],
         origin=layout_map.elements,
+        by_request=by_request,
     )
 
 

@@ -28,6 +28,7 @@ VARIANTS: Sequence[tuple[str, dict[str, Any]]] = (
     ("blockpim", {"value_layout": "in_row"}),
     ("blockpim", {"scope": "device"}),
     ("blockpim", {"value_layout": "in_row", "scope": "device"}),
+    ("blockpim", {"order": "requests"}),
     ("paise", {}),
     ("attenpim", {}),
     ("l3", {}),

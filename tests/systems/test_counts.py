@@ -89,7 +89,11 @@ def test_only_what_is_seen_is_multiplied(variant: tuple[str, dict[str, Any]]) ->
     assert values == counts[Phase.SV].macs
 
 
-INNER = [v for v in VARIANTS if v[0][:6] not in {"patton", "attenp", "l3"}]
+INNER = [
+    (name, options)
+    for name, options in VARIANTS
+    if name[:6] not in {"patton", "attenp", "l3"} and "order" not in options
+]
 
 
 @pytest.mark.parametrize("variant", INNER, ids=variant_id)
@@ -116,6 +120,21 @@ def test_a_row_is_opened_once(variant: tuple[str, dict[str, Any]]) -> None:
             for channel in range(first, first + many)
         ]
         assert len(set(opened)) == len(opened)
+
+
+@pytest.mark.parametrize(("order", "opened"), [("rows", 4), ("requests", 6)])
+def test_requests_in_turn_open_a_row_again(order: str, opened: int) -> None:
+    """Six blocks of two requests in four channels share the rows of their Values."""
+    scene = Scene.named("blockpim", {"order": order}, "llama3-8b")
+    step = Step()
+    for request in ("a", "b"):
+        scene.write(step, request, 300)
+        scene.read(step, request, 0)
+    counts = scene.memory.apply(step).counts()
+
+    heads, pieces = 8, 8
+    assert heads * 6 == counts[Phase.QK].activations
+    assert heads * pieces * opened == counts[Phase.SV].activations
 
 
 # Row activations to write one token, of one layer and all heads: of Keys single-bank

@@ -29,6 +29,7 @@ def test_options_are_checked() -> None:
         ("neupims", {"channels_per_request": 1.5}, "a whole number from 1"),
         ("blockpim", {"value_layout": "rows"}, "rows8 or in_row"),
         ("blockpim", {"scope": "bank"}, "head or device"),
+        ("blockpim", {"order": "dice"}, "rows or requests"),
         ("pimphony", {"chunk": "page"}, "row or in_row or channel"),
         ("patton", {"pairs": "best"}, "packed or spread"),
         ("patton-best", {"schedule": "fast"}, "paper or head or pin"),
