@@ -23,9 +23,9 @@ WHOLE_SET = 0  # pairs of a whole Value Row Set, the paper's PATTON without O2V
 class LifecycleTask:
     """A policy under a load.
 
-    pair_blocks: None for the layout's own, WHOLE_SET for whole Value Row Sets;
-    effective: whether to find the plain cache that hits as often, which takes ten runs
-    of one.
+    pair_blocks: None for the layout's own, WHOLE_SET for whole Value Row Sets; rows: of
+    each bank, None for the device's own; effective: whether to find the plain cache
+    that hits as often, which takes ten runs of one.
     """
 
     model: str
@@ -39,6 +39,7 @@ class LifecycleTask:
     commit_zone: bool = True
     pair_blocks: int | None = None
     eviction: Eviction = "pairs"
+    rows: int | None = None
     effective: bool = False
 
     def execute(self) -> Result:
@@ -53,6 +54,7 @@ class LifecycleTask:
         session.run(look)
         activations, runs = session.activations, session.value_runs
         return {
+            "blocks": session.settings.layout.granules,
             "statistics": attrs.asdict(session.loop.statistics),
             "hit_rate": session.loop.statistics.prefix_hit_rate,
             "reference_hit_rate": session.reference_hit_rate(),
@@ -67,13 +69,15 @@ class LifecycleTask:
         }
 
     def _settings(self) -> RunSettings:
-        model = model_preset(self.model)
-        layout = Layout.of(aim_gddr6(), model)
+        device, model = aim_gddr6(), model_preset(self.model)
+        if self.rows is not None:
+            device = attrs.evolve(device, rows=self.rows)
+        layout = Layout.of(device, model)
         size = self.pair_blocks
         if size == WHOLE_SET:
             size = layout.stripes * layout.values_per_set
         if size is not None:
-            layout = Layout.of(aim_gddr6(), model, pair_blocks=size)
+            layout = Layout.of(device, model, pair_blocks=size)
         return RunSettings(
             self.source.open(model.tokenizer),
             layout,

@@ -54,13 +54,14 @@ class Section:
     """One experiment in the report.
 
     command: what makes its figures; compared: those that the paper has, too; reasons:
-    (quantity, why it differs); others: all other figures.
+    (quantity, why it differs); conclusions: paragraphs; others: all other figures.
     """
 
     experiment: Experiment
     command: str
     compared: Sequence[Figure]
     reasons: Sequence[tuple[str, str]]
+    conclusions: Sequence[str]
     others: Sequence[Figure]
     plots: Sequence[Plot]
 
@@ -98,6 +99,7 @@ def _section(
         command=command,
         compared=compared,
         reasons=[(name, explanations.get(name, UNEXPLAINED)) for name in deviating],
+        conclusions=experiment.conclude(figures),
         others=[figure for figure in figures if figure.paper is None],
         plots=experiment.plots(figures),
     )
@@ -202,6 +204,7 @@ def _html_section(section: Section) -> str:
             for name, reason in section.reasons
         )
         parts.append(f"<h3>Why they differ</h3><dl>{''.join(rows)}</dl>")
+    parts += [f"<p>{_html_text(text)}</p>" for text in section.conclusions]
     parts += [_html_figure(plot) for plot in section.plots]
     if section.others:
         table = _html_table(section.others)
@@ -286,6 +289,7 @@ def _markdown_section(section: Section) -> list[str]:
     if section.compared:
         parts.append(_markdown_table(section.compared))
     parts += [f"**{name}**: {reason}" for name, reason in section.reasons]
+    parts += section.conclusions
     for name, plot in _picture_names(section):
         parts.append(f"![{plot.title}]({name})\n\n{plot.title}. {plot.caption}")
     if section.others:

@@ -12,6 +12,7 @@ from patton.commands import Phase
 from patton.config import aim_gddr6, model_preset
 from patton.device.aim.costs import Target, stream_cost
 from patton.engine.costs import phase_name
+from patton.engine.placement_gate import Eviction
 from patton.engine.requests import StepRecord
 from patton.engine.serving import LoopSettings, ServingLoop
 from patton.engine.session import step_of
@@ -41,7 +42,8 @@ class ServeTask:
 
     system, options: see `patton.systems.system`. every: one step of so many is timed
     exactly, on `variant` and `host` of the simulator. max_context: of the workload; a
-    system may have a lower limit. registers: of each bank.
+    system may have a lower limit. registers: of each bank. eviction: of the engine,
+    where a memory has pairs.
     """
 
     model: str
@@ -55,6 +57,7 @@ class ServeTask:
     variant: str = "pin"
     host: str = "port-per-channel"
     registers: int = 1
+    eviction: Eviction = "pairs"
     options: Options = ()
 
     def __attrs_post_init__(self) -> None:
@@ -128,6 +131,7 @@ class _Run:
             max_context=min(task.max_context, memory.longest),
             block_tokens=memory.block_tokens,
             caching=memory.caches,
+            eviction=task.eviction,
         )
         loop = ServingLoop.of(
             task.source.open(model.tokenizer),

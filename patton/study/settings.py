@@ -33,8 +33,9 @@ class Settings:
     steps: of the engine, in each run; every: one of so many is timed; block_steps: of
     runs in which only blocks live, which need more until a device is full; pools: open
     conversations of the capacity study, pressure: those at which its policies are
-    compared; contexts, batches, pair_sizes: of the scaling study; variant, host: of the
-    simulator.
+    compared; shares: parts of the device, rising, of block-granular caches that know
+    the queue; contexts, batches, pair_sizes: of the scaling study; variant, host: of
+    the simulator.
     """
 
     preset: str
@@ -45,6 +46,7 @@ class Settings:
     block_steps: int = 10_000
     pools: tuple[int, ...] = (40, 48, 56, 60, 64, 68, 72, 80, 96)
     pressure: int = 64
+    shares: tuple[float, ...] = (0.86, 0.96)
     contexts: tuple[int, ...] = tuple(1024 << i for i in range(8))
     batches: tuple[int, ...] = tuple(1 << i for i in range(9))
     pair_sizes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
@@ -112,6 +114,7 @@ PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
         "steps": 3_000,
         "every": 150,
         "pools": (40, 56, 64, 80),
+        "shares": (0.96,),
         "pair_sizes": (1, 4, 16, 64),
     },
     "full": {"steps": 10_000, "every": 100},

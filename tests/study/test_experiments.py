@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import attrs
 import pytest
 
 pytest.importorskip("matplotlib", reason="the extra `study` is not installed")
@@ -32,6 +33,7 @@ SETTINGS = Settings(
     block_steps=24,
     pools=(4, 8),
     pressure=8,
+    shares=(0.9,),
     contexts=(1024,),
     batches=(1, 2),
     pair_sizes=(4, 16),
@@ -170,3 +172,53 @@ def test_policies_share_the_reference(
     for name in capacity.POLICIES:
         key = (capacity.NAME, capacity.MODEL, name, capacity.EFFECTIVE)
         assert 1.0 == figures[key].value
+
+
+def _capacity(
+    figures: Mapping[tuple[str, str, str, str], Figure],
+    changed: Mapping[tuple[str, str], float],
+) -> list[Figure]:
+    """The figures of the capacity study, some by (system, quantity) replaced."""
+    own = [figure for figure in figures.values() if figure.study == capacity.NAME]
+    assert changed.keys() <= {(figure.system, figure.quantity) for figure in own}
+    return [
+        attrs.evolve(f, value=changed.get((f.system, f.quantity), f.value)) for f in own
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reaching", "cost", "verdict"),
+    [
+        ("16 by queue", 1.0, "It is met by `16 by queue` (98.5% at 12.0 blocks"),
+        ("16 by queue", 1e9, "It is not met by `16 by queue`"),
+        ("none", 1.0, "None has both; nearest is `16 by queue` (98.5% at 11.9"),
+    ],
+)
+def test_the_frontier_is_judged_by_its_figures(
+    figures: Mapping[tuple[str, str, str, str], Figure],
+    reaching: str,
+    cost: float,
+    verdict: str,
+) -> None:
+    """Capacity, runs and both costs must all be had at once."""
+    values = {}
+    for name in capacity.SERVED:
+        values[name, capacity.EFFECTIVE] = 0.9
+        for kind in ("latency", "energy"):
+            values[name, f"{kind} of attention and prefill"] = 10.0
+    values["16 by queue", capacity.EFFECTIVE] = capacity.ENOUGH
+    values["16 by queue", capacity.RUN] = 12.0 if reaching == "16 by queue" else 11.9
+    values["16 by queue", "latency of attention and prefill"] = 1.0
+    values["16 by queue", "energy of attention and prefill"] = cost
+    frontier, knowledge = capacity.conclude(_capacity(figures, values))
+
+    assert verdict in frontier
+    assert f"{values['16 by queue', capacity.EFFECTIVE]:.1%}" in frontier
+    assert capacity.INFORMED in knowledge
+
+
+def test_best_knows_the_queue_and_the_papers_policy_does_not() -> None:
+    """Eviction is the engine's and not an option of the system."""
+    ours = [comparison.run_of(SETTINGS, MODEL, n, SHORT) for n in comparison.OURS]
+
+    assert ["pairs", "queue"] == [task.eviction for task in ours]

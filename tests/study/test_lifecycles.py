@@ -103,6 +103,12 @@ def test_options_reach_the_system() -> None:
         attrs.evolve(SERVED, options=(("colour", "red"),)).execute()
 
 
+def test_eviction_reaches_the_engine() -> None:
+    """An order that the engine does not have is refused by it."""
+    with pytest.raises(ConfigError, match="eviction is 'dice'"):
+        attrs.evolve(SERVED, eviction="dice").execute()  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", ["steps", "every"])
 def test_numbers_below_one_are_refused(name: str) -> None:
     """By their name."""

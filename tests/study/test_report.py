@@ -118,6 +118,19 @@ def test_what_deviates_is_explained_or_said_not_to_be(
         assert UNEXPLAINED in path.read_text()
 
 
+def test_conclusions_stand_in_both_pages(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an experiment says of its figures, with code marked."""
+    spoken = attrs.evolve(EXPERIMENT, conclude=lambda _: ["All is `well` & good."])
+    known = {"fragmentation": spoken}
+    monkeypatch.setattr("patton.study.report.EXPERIMENTS", known)
+    html, text = (path.read_text() for path in write_report(results, tmp_path))
+
+    assert "<p>All is <code>well</code> &amp; good.</p>" in html
+    assert "\n\nAll is `well` & good.\n\n" in text
+
+
 def test_the_pictures_of_the_markdown_are_beside_it(
     results: Results, tmp_path: Path
 ) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import attrs
+import numpy as np
+
+from patton.config import aim_gddr6
 from patton.study.experiments.experiment import Experiment, Results
 from patton.study.lifecycles import WHOLE_SET, LifecycleTask
-from patton.study.measured import COSTS, PARTS, PREFILL, UNITS, Measured
+from patton.study.measured import COSTS, PARTS, PREFILL, UNITS, Cost, Measured
 from patton.study.plots import Axes, Plot, bars, lines, points
 from patton.study.results import Figure
 from patton.study.serving import ServeTask
@@ -18,15 +22,21 @@ NAME: Final = "capacity"
 MODEL: Final = "llama3-8b"
 REFERENCE: Final = "plain block cache"
 PAPER_POLICY: Final = "16 packed, no adoption"
+ADOPTING: Final = "16 spread"
 WHOLE: Final = "whole Value Row Sets"
+BY_QUEUE: Final = "by queue"
+BEST_POLICY: Final = f"16 {BY_QUEUE}"
+INFORMED: Final = f"1 {BY_QUEUE}"  # a block-granular cache that knows as much
 
-# Options of the runtime and the engine, by the name that the figures have.
+# Options of the runtime and the engine, by the name that the figures have: blocks of a
+# pair, then how pairs are chosen, or that the queue says which is evicted.
 POLICIES: Final[Mapping[str, Mapping[str, Any]]] = {
     PAPER_POLICY: {"choice": "packed", "adoption": False},
     "16 spread, no adoption": {"adoption": False},
     "16 packed": {"choice": "packed"},
-    "16 spread": {},
-    "16 spread, lru": {"eviction": "lru"},
+    ADOPTING: {},
+    f"{ADOPTING}, lru": {"eviction": "lru"},
+    "32 spread": {"pair_blocks": 32},
     "8 packed": {"choice": "packed", "pair_blocks": 8},
     "8 spread": {"pair_blocks": 8},
     "4 packed": {"choice": "packed", "pair_blocks": 4},
@@ -34,15 +44,21 @@ POLICIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "1 spread": {"pair_blocks": 1},
     WHOLE: {"pair_blocks": WHOLE_SET},
     f"{WHOLE}, no adoption": {"pair_blocks": WHOLE_SET, "adoption": False},
+    BEST_POLICY: {"eviction": "queue"},
+    **{
+        f"{blocks} {BY_QUEUE}": {"pair_blocks": blocks, "eviction": "queue"}
+        for blocks in (32, 8, 1)
+    },
 }
-BEST_POLICY: Final = "16 spread"
-SWEPT: Final = (PAPER_POLICY, BEST_POLICY, WHOLE)
-SERVED: Final = (PAPER_POLICY, BEST_POLICY, "8 spread", "4 spread")
+SWEPT: Final = (PAPER_POLICY, ADOPTING, WHOLE, BEST_POLICY)
+BY_AGE: Final = (WHOLE, "32 spread", ADOPTING, "8 spread", "4 spread", "1 spread")
+SERVED: Final = (PAPER_POLICY, *BY_AGE, *(f"{n} {BY_QUEUE}" for n in (32, 16, 8)))
 
 HIT_RATE: Final = "hit rate"
 AT_PRESSURE: Final = "hit rate under pressure"
 WITHOUT_PRESSURE: Final = "hit rate without pressure"
 EFFECTIVE: Final = "effective capacity"
+AS_INFORMED: Final = "effective capacity by a cache that knows the queue"
 RUN: Final = "blocks per SV run"
 
 PAPER_REFERENCE: Final = 0.8786
@@ -50,11 +66,15 @@ PAPER_PAIRS: Final = 0.8209  # PATTON
 PAPER_WHOLE: Final = 0.3030  # PATTON without O2V
 PAPER_HITS: Final = {
     PAPER_POLICY: PAPER_PAIRS,
-    BEST_POLICY: PAPER_PAIRS,
+    ADOPTING: PAPER_PAIRS,
     WHOLE: PAPER_WHOLE,
     f"{WHOLE}, no adoption": PAPER_WHOLE,
 }
 PAPER_UNPRESSED: Final = 0.9128
+
+# What a point on the frontier of capacity and runs is asked for.
+ENOUGH: Final = 0.985  # of effective capacity
+LONG_RUN: Final = 12  # blocks
 
 
 def _policy(settings: Settings, name: str, pool: int) -> LifecycleTask:
@@ -65,9 +85,18 @@ def _policy(settings: Settings, name: str, pool: int) -> LifecycleTask:
     )
 
 
+def _informed(settings: Settings) -> list[LifecycleTask]:
+    """The block-granular cache that knows the queue, on parts of the device and all."""
+    whole = _policy(settings, INFORMED, settings.pressure)
+    rows = [round(share * aim_gddr6().rows) for share in settings.shares]
+    return [*(attrs.evolve(whole, rows=n, effective=False) for n in rows), whole]
+
+
 def _serve(settings: Settings, name: str) -> ServeTask:
     """The run of a policy with its streams, under the names that the system has."""
     policy = {"choice": "spread", "adoption": True, **POLICIES[name]}
+    if policy.get("pair_blocks") == WHOLE_SET:
+        policy |= {"pair_blocks": None, "o2": False}
     options = {"pairs": policy.pop("choice"), "schedule": settings.variant, **policy}
     steps = settings.block_steps
     # As many timed steps as elsewhere.
@@ -82,7 +111,8 @@ def tasks(settings: Settings) -> list[Task]:
         _policy(settings, name, settings.pressure) for name in POLICIES
     ]
     sweep = [_policy(settings, name, pool) for pool in settings.pools for name in SWEPT]
-    return [*under_pressure, *sweep, *(_serve(settings, name) for name in SERVED)]
+    served = (_serve(settings, name) for name in SERVED)
+    return [*under_pressure, *sweep, *_informed(settings), *served]
 
 
 def figures(settings: Settings, results: Results) -> list[Figure]:
@@ -104,17 +134,38 @@ def figures(settings: Settings, results: Results) -> list[Figure]:
             row = (NAME, MODEL, REFERENCE, "live context")
             found.append(Figure(*row, result["live_tokens"], "tokens"))
         found += [Figure(NAME, MODEL, name, *row) for row in rows]
+    return [*found, *_as_informed(settings, results), *_costs(settings, results)]
+
+
+def _as_informed(settings: Settings, results: Results) -> list[Figure]:
+    """Blocks with which a cache that knows as much hits as often, where measured."""
+    runs = [results[task] for task in _informed(settings)]
+    blocks, hits = ([run[name] for run in runs] for name in ("blocks", "hit_rate"))
+    found = []
+    for name in POLICIES:
+        if name.endswith(BY_QUEUE):
+            run = results[_policy(settings, name, settings.pressure)]
+            if hits[0] <= run["hit_rate"]:
+                share = float(np.interp(run["hit_rate"], hits, blocks)) / run["blocks"]
+                row = (NAME, MODEL, name, AS_INFORMED)
+                found.append(Figure(*row, min(1.0, share), "fraction"))
+    return found
+
+
+def _costs(settings: Settings, results: Results) -> list[Figure]:
+    """Attention, runtime-induced prefill and both, of the policies with streams."""
+    found = []
     for name in SERVED:
-        run_of = Measured(results[_serve(settings, name)])
+        run = Measured(results[_serve(settings, name)])
         for cost in COSTS:
             parts = {
-                "attention": run_of.part(cost, *PARTS),
-                PREFILL: run_of.prefill(cost),
-                "attention and prefill": run_of.total(cost),
+                f"{cost} of attention": run.part(cost, *PARTS),
+                f"{cost} of {PREFILL}": run.prefill(cost),
+                _total(cost): run.total(cost),
             }
             found += [
-                Figure(NAME, MODEL, name, f"{cost} of {part}", value, UNITS[cost])
-                for part, value in parts.items()
+                Figure(NAME, MODEL, name, quantity, value, UNITS[cost])
+                for quantity, value in parts.items()
             ]
     return found
 
@@ -146,7 +197,6 @@ def plots(found: Sequence[Figure]) -> list[Plot]:
     rates: dict[str, dict[float, float]] = {}
     pressed: dict[str, float] = {}
     frontier: dict[str, dict[str, tuple[float, float]]] = {}
-    costs: dict[str, dict[str, float]] = {}
     by_name = {(f.system, f.quantity): f.value for f in found}
     for figure in found:
         quantity, system = figure.quantity, figure.system
@@ -156,13 +206,15 @@ def plots(found: Sequence[Figure]) -> list[Plot]:
         elif quantity == AT_PRESSURE:
             pressed[system] = figure.value
         elif quantity == EFFECTIVE:
-            family = "whole sets" if system.startswith(WHOLE) else system.split(" ")[1]
-            family = family.rstrip(",") + (", no adoption" if "no a" in system else "")
+            blocks, _, family = system.partition(" ")
+            if system.startswith(WHOLE):
+                blocks, family = "64", system
             place = (by_name[system, RUN], 100 * figure.value)
-            frontier.setdefault(family, {})[system.split(" ")[0]] = place
-        elif quantity in {"latency of attention", f"latency of {PREFILL}"}:
-            part = quantity.removeprefix("latency of ")
-            costs.setdefault(part, {})[system] = figure.value
+            frontier.setdefault(family, {})[blocks] = place
+        elif quantity == AS_INFORMED:
+            place = (by_name[system, RUN], 100 * figure.value)
+            row = frontier.setdefault(f"{BY_QUEUE}, of a cache that knows it", {})
+            row[system.partition(" ")[0]] = place
     return [
         lines(
             "Hit rate over open conversations",
@@ -186,14 +238,92 @@ def plots(found: Sequence[Figure]) -> list[Plot]:
             frontier,
             Axes("blocks per SV run", "effective capacity (%)", height=4.2),
         ),
-        bars(
-            "Total cost under pressure",
-            "Attention on the device and runtime-induced prefill on the GPU.",
-            costs,
-            Axes("policy", "µs/token"),
-            stacked=True,
-        ),
+        *(_cost_plot(found, cost) for cost in COSTS),
     ]
+
+
+def _cost_plot(found: Sequence[Figure], cost: Cost) -> Plot:
+    parts: dict[str, dict[str, float]] = {"attention": {}, PREFILL: {}}
+    for figure in found:
+        kind, _, part = figure.quantity.partition(" of ")
+        if kind == cost and part in parts:
+            parts[part][figure.system] = figure.value
+    return bars(
+        f"Total {cost} under pressure",
+        "Attention on the device and runtime-induced prefill on the GPU.",
+        parts,
+        Axes("policy", UNITS[cost].replace("u", "µ", 1)),
+        stacked=True,
+    )
+
+
+def conclude(found: Sequence[Figure]) -> list[str]:
+    """Whether one policy has capacity, runs and least cost, and where it comes from."""
+    values = {(f.system, f.quantity): f.value for f in found}
+
+    def described(name: str) -> str:
+        costs = [f"{values[name, _total(cost)]:.4g} {UNITS[cost]}" for cost in COSTS]
+        return (
+            f"`{name}` ({values[name, EFFECTIVE]:.1%} at {values[name, RUN]:.1f} "
+            f"blocks, {' and '.join(costs)})"
+        )
+
+    def cheapest(names: Sequence[str], cost: Cost) -> str:
+        return min(names, key=lambda name: values[name, _total(cost)])
+
+    reaching = [
+        name
+        for name in SERVED
+        if values[name, EFFECTIVE] >= ENOUGH and values[name, RUN] >= LONG_RUN
+    ]
+    by_age = [cheapest(BY_AGE, cost) for cost in COSTS]
+    asked = (
+        f"Asked of a policy: an effective capacity of {ENOUGH:.1%} (at most 100 %) at "
+        f"{LONG_RUN} blocks per SV run, and less total cost than any pair size that "
+        "evicts by age. "
+    )
+    rivals = "Of those the cheapest are " + ", ".join(
+        f"{described(name)} in {cost}" for name, cost in zip(by_age, COSTS, strict=True)
+    )
+    if not reaching:
+        nearest = max(SERVED, key=lambda name: _short_of(values, name))
+        verdict = f"None has both; nearest is {described(nearest)}."
+        return [f"{asked}{verdict} {rivals}.", _of_knowledge(values)]
+    best = cheapest(reaching, "latency")
+    met = all(
+        values[best, _total(cost)] < values[name, _total(cost)]
+        for name, cost in zip(by_age, COSTS, strict=True)
+    )
+    verdict = f"It is {'met' if met else 'not met'} by {described(best)}."
+    return [f"{asked}{verdict} {rivals}.", _of_knowledge(values)]
+
+
+def _total(cost: Cost) -> str:
+    return f"{cost} of attention and prefill"
+
+
+def _short_of(values: Mapping[tuple[str, str], float], name: str) -> float:
+    """The part of what is asked that a policy has, by its weaker side."""
+    capacity, run = values[name, EFFECTIVE], values[name, RUN]
+    return min(capacity / ENOUGH, run / LONG_RUN)
+
+
+def _of_knowledge(values: Mapping[tuple[str, str], float]) -> str:
+    """What is due to knowing the queue, and what pairs cost all the same."""
+    names = [name for name in POLICIES if name.endswith(BY_QUEUE) and name != INFORMED]
+    worth = ", ".join(
+        f"`{name}` hits {values[name, AT_PRESSURE]:.1%}"
+        + (f" (worth {share:.1%} of it)" if share is not None else "")
+        for name in names
+        for share in [values.get((name, AS_INFORMED))]
+    )
+    return (
+        "Nothing is moved for eviction by queue. It knows which requests wait, and the "
+        "closed loop queues a conversation's next turn at once, so that it knows more "
+        "than a service would whose users take time. A block-granular cache that knows "
+        f"as much (`{INFORMED}`) hits {values[INFORMED, AT_PRESSURE]:.1%}, where the "
+        f"plain one hits {values[REFERENCE, AT_PRESSURE]:.1%}; {worth}."
+    )
 
 
 def explain(found: Sequence[Figure]) -> dict[str, str]:
@@ -232,4 +362,5 @@ EXPERIMENT = Experiment(
     figures,
     plots,
     explain,
+    conclude,
 )

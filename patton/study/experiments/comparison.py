@@ -53,7 +53,9 @@ def context_of(system: str) -> int:
 
 def run_of(settings: Settings, model: str, system: str, context: int) -> ServeTask:
     """The run of a system in one of the two comparisons."""
-    options = {"schedule": settings.variant} if system == BEST else {}
+    options = {}
+    if system == BEST:
+        options = {"schedule": settings.variant, "eviction": "queue"}
     return settings.serve(model, system, context, **options)
 
 

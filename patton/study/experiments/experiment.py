@@ -20,7 +20,8 @@ class Experiment:
 
     about: what it measures and how, for the report. tasks: what to do; figures: what
     that gives, of the results of all its tasks; plots: pictures of its figures alone;
-    explain: quantity -> why it differs from the paper's, out of its figures.
+    explain: quantity -> why it differs from the paper's, out of its figures;
+    conclude: what else they say, a paragraph each.
     """
 
     name: str
@@ -30,3 +31,4 @@ class Experiment:
     figures: Callable[[Settings, Results], list[Figure]]
     plots: Callable[[Sequence[Figure]], list[Plot]]
     explain: Callable[[Sequence[Figure]], Mapping[str, str]] = lambda _: {}
+    conclude: Callable[[Sequence[Figure]], Sequence[str]] = lambda _: ()
