@@ -136,8 +136,8 @@ def _check_derived(state: Placements) -> None:
 def _check_tails(state: Placements) -> None:
     """What a request may append to unseen is its own, and as it remembers it."""
     for key, request in state.requests.items():
-        if request.limit > request.tokens:
-            block = request.blocks[request.limit // state.layout.block_tokens - 1]
+        if request.room:
+            block = request.blocks[request.tokens // state.layout.block_tokens]
             facts = block, state.epoch[block], state.granule[block], state.slot[block]
             _demand(f"tail of request {key!r}", request.tail, facts)
             alone = state.binder[block] is request and state.sealed[block] == NEVER

@@ -241,7 +241,7 @@ class PairPool:
         if self.is_free(pair):
             self._toggle(pair)
             self.free_pairs += 1
-        self.reconsider(pair)
+            self.reconsider(pair)
 
     # --- references and eviction --------------------------------------------------
 

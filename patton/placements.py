@@ -268,7 +268,7 @@ class Placements:
     def _seal(self, block: int) -> None:
         """Others may read the block from now on, or may have."""
         if (binder := self.binder[block]) is not None:
-            binder.limit = 0
+            binder.room = 0
         self.sealed[block] = self.step
         self.sealing.append(block)
 

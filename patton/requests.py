@@ -22,9 +22,9 @@ class RequestState:
 
     blocks: its table (RELEASED where given up). shared: blocks in it that another
     request bound. tokens, confirmed: positions [0, n) written and verified. pairs: the
-    ones it owns, in the order claimed; open: those of them with a free place. limit:
-    appending up to this position needs no look at the block: it is `tail` (block,
-    epoch, granule, slot), begun by this request and read by no other; 0: unknown.
+    ones it owns, in the order claimed; open: those of them with a free place. room:
+    tokens that may be appended with no look at the block: it is `tail` (block, epoch,
+    granule, slot), begun by this request and read by no other; 0: not known to be.
     """
 
     id: Request
@@ -35,7 +35,7 @@ class RequestState:
     released: int = 0
     pairs: list[int] = attrs.field(factory=list)
     open: list[int] = attrs.field(factory=list)
-    limit: int = 0
+    room: int = 0
     tail: tuple[int, int, int, int] = (0, 0, UNBOUND, FRESH)
 
 

@@ -31,7 +31,7 @@ def check_writes(state: Placements, step: Step, ends: Ends) -> list[Write]:
             raise _write_refusal(state, request, start, count)
         end = start + count
         # Mostly a token is appended to a block that is known to be the writer's alone.
-        if start != writer.tokens or end > writer.limit:
+        if start != writer.tokens or count > writer.room:
             _check_write(state, writer, start, end)
         writes.append((writer, start, end))
         ends[request] = end

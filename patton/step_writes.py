@@ -25,18 +25,18 @@ def carry_out(
     written, confirmed = state.written, state.confirmed
     rows: list[SegmentRow] = []
     for writer, start, end in writes:
-        limit = writer.limit
+        room = writer.room + start - end
         # The common case, tokens appended to a begun block, takes no slot.
-        if end <= limit and start == writer.tokens == writer.confirmed and not drafts:
-            block, epoch, granule, slot = writer.tail
-            count, request, offset = end - start, writer.id, start - limit + size
-            written[block] = confirmed[block] = offset + count
+        if room >= 0 and start == writer.tokens == writer.confirmed and not drafts:
+            tail, level = writer.tail, size - room
+            written[tail[0]] = confirmed[tail[0]] = level
             writer.tokens = writer.confirmed = end
-            if end == limit and slot >= 0:
-                state.due[block] = request, start - offset
+            writer.room = room
+            if not room and tail[3] >= 0:
+                state.due[tail[0]] = writer.id, end - size
             if planned:
-                row = block, epoch, granule, slot, offset, count, request, start
-                rows.append(row)
+                count = end - start
+                rows.append((*tail, level - count, count, writer.id, start))
         else:
             _write_range(state, rows, writer, start, end, drafts.get(writer.id, 0))
     return rows
@@ -77,7 +77,7 @@ def _write_range(
         )
         base += size
         position = base
-    writer.tail, writer.limit = (block, epoch, granule, slot), base
+    writer.tail, writer.room = (block, epoch, granule, slot), base - end
     if writer.tokens > end:
         _forget_beyond(state, writer, end)
     writer.tokens = end
