@@ -9,7 +9,7 @@ that a block may be hit in the step that fills it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -46,21 +46,25 @@ class Adapter:
             for request, tokens in unsaid.verified.items():
                 self.lifecycle.verify(request, tokens)
             self._end(ended)
-            self._give_up(unsaid.given_up)
-            self.lifecycle.forget(unsaid.taken)
-            self._grant(granted(output), observed.spans)
-        self.speculating -= ended
+            if unsaid.given_up:
+                self._give_up(unsaid.given_up)
+            if unsaid.taken:
+                self.lifecycle.forget(unsaid.taken)
+            self._grant(granted(output), observed)
+        if self.speculating:
+            self.speculating -= ended
         return self.lifecycle.apply(self._tokens(observed))
 
     # --- blocks -------------------------------------------------------------------
 
     def _end(self, ended: Collection[str]) -> None:
         """Finish what ended, in order of admission; the output only has a set."""
-        if ended:
-            running = [*self.lifecycle.runtime.placements.requests]
-            for request in running:
-                if request in ended:
-                    self.lifecycle.finish(str(request))
+        running = self.lifecycle.runtime.placements.requests
+        known = [request for request in ended if request in running]
+        if len(known) > 1:
+            known = [str(request) for request in running if request in ended]
+        for request in known:
+            self.lifecycle.finish(request)
 
     def _give_up(self, given_up: Mapping[str, int]) -> None:
         for request, count in given_up.items():
@@ -69,13 +73,16 @@ class Adapter:
                 blocks = self.lifecycle.table(request)[: max(held, 0)]
                 self.lifecycle.release(request, [b for b in blocks if b >= 0])
 
-    def _grant(self, granted: Granted, spans: Iterable[tuple[str, int, int]]) -> None:
+    def _grant(self, granted: Granted, observed: Observed) -> None:
         admitted, grown = granted.admitted, granted.grown
-        moved = admitted.keys() | grown.keys()
-        for request, first in [(r, first) for r, first, _ in spans if r in moved]:
+        if observed.in_order and not admitted:
+            for request, blocks in grown.items():
+                self._bind(request, blocks)
+            return
+        for request, first, _ in observed.spans:
             if request in grown:
                 self._bind(request, grown[request])
-            else:
+            elif request in admitted:
                 self._admit(request, admitted[request], first)
 
     def _admit(self, request: str, table: Sequence[int], first: int) -> None:

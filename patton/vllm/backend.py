@@ -29,6 +29,7 @@ from patton.elements import encode
 from patton.errors import ConfigError, EngineStateError
 from patton.vllm import capacity
 from patton.vllm.layer import Batch, Layer
+from patton.vllm.plugin import CONNECTOR
 from patton.vllm.worker import Worker
 
 if TYPE_CHECKING:
@@ -118,9 +119,10 @@ class PattonBuilder(AttentionMetadataBuilder[PattonBatch]):
         device: torch.device,
     ) -> None:
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
-        if vllm_config.kv_transfer_config is None:
-            accepted = 'a kv_transfer_config with kv_connector "PattonConnector"'
-            raise ConfigError(SOURCE, "kv_transfer_config", None, accepted)
+        transfer = vllm_config.kv_transfer_config
+        if (name := transfer and transfer.kv_connector) != CONNECTOR:
+            accepted = f"{CONNECTOR}, and no other beside it"
+            raise ConfigError(SOURCE, "kv_connector", name, accepted)
         self.layers = {name: number for number, name in enumerate(layer_names)}
 
     def build(

@@ -123,11 +123,12 @@ class Lifecycle:
         """
         if leading:
             self.leading[request] = leading
-        for block in hits:
-            try:
-                self.runtime.share(request, block)
-            except BlockStateError:
-                raise self._unwritten(request, block) from None
+        share = self.runtime.share
+        try:
+            for block in hits:
+                share(request, block)
+        except BlockStateError as error:
+            raise self._unwritten(request, error.block) from None
 
     def bind(self, request: str, blocks: Sequence[int]) -> None:
         """A request takes blocks anew; what they held is gone (vLLM evicts by taking).
@@ -246,7 +247,7 @@ class Lifecycle:
         Raises UnwrittenHitError, and what `apply_step` raises.
         """
         try:
-            self.runtime.apply_step(step)
+            self.runtime.follow(step)
         except UnwrittenReadError as error:
             raise UnwrittenHitError(
                 error.request, error.block, error.step, error.written

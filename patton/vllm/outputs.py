@@ -5,7 +5,7 @@ Duck-typed, so that recorded outputs do as well.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -16,23 +16,45 @@ from patton.steps import Request
 NULL_BLOCK = 0  # stands in tables for what a request has given up
 
 
-@attrs.frozen
+@attrs.define
+class Spans(Sequence[tuple[str, int, int]]):
+    """(request, first position, tokens) by columns, as the output has them.
+
+    A step has up to thousands of spans, of which the scheduler's half keeps none.
+    """
+
+    requests: Sequence[str]
+    firsts: Sequence[int]
+    counts: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.requests)
+
+    def __iter__(self) -> Iterator[tuple[str, int, int]]:
+        return zip(self.requests, self.firsts, self.counts, strict=True)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.requests[index], self.firsts[index], self.counts[index]
+
+
+@attrs.define
 class Observed:
     """The tokens of one step of the scheduler, and what ended before it.
 
     finished, preempted: requests that gave up all blocks since the last step, some
     possibly never heard of. spans: (request, first position, tokens) in the scheduler's
-    order, which none of its lists has. drafts: request -> trailing tokens of its span
-    that may be rejected.
+    order, which none of its lists has; in_order: but mostly, when requests only run on,
+    they have it. drafts: request -> trailing tokens of its span that may be rejected.
     """
 
     finished: Collection[str]
     preempted: Collection[str]
     spans: Sequence[tuple[str, int, int]]
+    in_order: bool
     drafts: dict[Request, int]
 
 
-@attrs.frozen
+@attrs.define
 class Granted:
     """The blocks of one step of the scheduler.
 
@@ -52,26 +74,24 @@ def observe(output: Any) -> Observed:
     if getattr(output, "kv_cache_block_copies", None):
         copies = len(output.kv_cache_block_copies)
         raise SchedulerOutputError("kv_cache_block_copies", f"{copies} copies", "none")
+    running, counts = output.scheduled_cached_reqs, output.num_scheduled_tokens
+    names, firsts = running.req_ids, running.num_computed_tokens
+    scheduled = list(counts)
+    in_order = names == scheduled
+    if not in_order:
+        starts = dict(zip(names, firsts, strict=True))
+        for new in output.scheduled_new_reqs:
+            starts[new.req_id] = new.num_computed_tokens
+        firsts = [starts[request] for request in scheduled]
+    spans = Spans(scheduled, list(firsts), list(counts.values()))
+    drafts = output.scheduled_spec_decode_tokens
     return Observed(
         finished=output.finished_req_ids,
         preempted=output.preempted_req_ids or (),
-        spans=_spans(output),
-        drafts={
-            request: len(tokens)
-            for request, tokens in output.scheduled_spec_decode_tokens.items()
-        },
+        spans=spans,
+        in_order=in_order,
+        drafts={name: len(tokens) for name, tokens in drafts.items()} if drafts else {},
     )
-
-
-def _spans(output: Any) -> list[tuple[str, int, int]]:
-    running, counts = output.scheduled_cached_reqs, output.num_scheduled_tokens
-    names, firsts = running.req_ids, running.num_computed_tokens
-    if names == [*counts]:  # mostly nothing else is scheduled
-        return list(zip(names, firsts, counts.values(), strict=True))
-    starts = dict(zip(names, firsts, strict=True))
-    for new in output.scheduled_new_reqs:
-        starts[new.req_id] = new.num_computed_tokens
-    return [(request, starts[request], count) for request, count in counts.items()]
 
 
 def granted(output: Any) -> Granted:

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 
-@attrs.frozen
+@attrs.define
 class Unsaid:
     """What happened since the last step beside what its output says.
 
@@ -51,10 +51,10 @@ class Watch:
             return blocks
 
         pool.get_new_blocks = get_new_blocks
-        on_verified(manager, watch._verify)
         return watch
 
-    def _verify(self, request: str, tokens: int) -> None:
+    def verify(self, request: str, tokens: int) -> None:
+        """The first tokens of a request are no drafts any more (`on_verified`)."""
         self._verified[request] = tokens
 
     def unsaid(self) -> Unsaid:

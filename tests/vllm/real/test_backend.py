@@ -69,10 +69,12 @@ def test_a_quantised_output_is_refused() -> None:
         attention().forward(no, no, no, no, no, None, no, output_scale=no)
 
 
-def test_without_its_connector_the_backend_is_refused() -> None:
-    """Nothing would say where blocks lie."""
-    config = SimpleNamespace(kv_transfer_config=None)
-    with pytest.raises(ConfigError, match="PattonConnector"):
+@pytest.mark.parametrize("name", [None, "MultiConnector"])
+def test_without_its_connector_the_backend_is_refused(name: str | None) -> None:
+    """Nothing would say where blocks lie, or another would write to them."""
+    transfer = name and SimpleNamespace(kv_connector=name)
+    config = SimpleNamespace(kv_transfer_config=transfer)
+    with pytest.raises(ConfigError, match=f"kv_connector is {name!r}.*PattonConnector"):
         PattonBuilder(None, ["layer"], config, torch.device("cpu"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -13,13 +14,14 @@ pytest.importorskip("vllm.v1.core.sched.scheduler", reason="needs the extra vllm
 from vllm.config import KVTransferConfig
 from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory
 
-from patton.errors import ConfigError
+from patton.errors import ConfigError, UnwrittenHitError
 from patton.runtime import Runtime
 from patton.vllm import plugin
 from patton.vllm.connector import PattonConnector, PattonMetadata
 from patton.vllm.worker import Worker
 from tests.vllm.comparison import but_for_slots
-from tests.vllm.real.serving import CONNECTOR, Served, Serving
+from tests.vllm.real import serving
+from tests.vllm.real.serving import BLOCK, CONNECTOR, Served, Serving
 
 TINY = {"device": "tiny"}
 
@@ -72,6 +74,34 @@ def test_speculation_two_steps_deep_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="async_scheduling is True"):
         PattonConnector(config, None, served.scheduler.kv_cache_config)
+
+
+class Elsewhere(PattonConnector):
+    """A connector that says of a block of every prompt that it will load it."""
+
+    def bind_kv_cache_manager(self, kv_cache_manager: Any) -> None:
+        """It follows nothing."""
+
+    def build_connector_meta(self, scheduler_output: Any) -> Any:
+        """It sends nothing."""
+
+    def get_num_new_matched_tokens(self, *_: Any) -> tuple[int, bool]:
+        return BLOCK, False
+
+
+def test_tokens_that_another_connector_loads_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside others it follows what vLLM computes; what they load was never written."""
+    several = {"kv_connector": "MultiConnector", "kv_role": "kv_both"}
+    monkeypatch.setattr(serving, "CONNECTOR", several)
+    ours = {**CONNECTOR, "kv_connector_extra_config": TINY}
+    theirs = {**ours, "kv_connector": "Elsewhere", "kv_connector_module_path": __name__}
+    with_others = Serving(connector={"connectors": [ours, theirs]})
+    steps = Served.of(with_others, tmp_path).steps(20)
+
+    with pytest.raises(UnwrittenHitError, match="request-1"):
+        next(steps)
 
 
 def test_metadata_survive_the_way_to_another_process(tmp_path: Path) -> None:
