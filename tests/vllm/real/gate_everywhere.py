@@ -26,6 +26,8 @@ from patton.vllm.watch import NOTHING, on_verified
 
 CREATE, ALLOCATE = KVCacheManager.__init__, KVCacheManager.allocate_slots
 
+# Room for all that these tests allocate; no more, since every check looks at all of it.
+DEVICE = Options(capacity_gib=0.25)
 
 # Managers that were gated, or why they were not, and steps that were applied.
 COUNT: Counter[str] = Counter()
@@ -38,7 +40,7 @@ def create(manager: Any, kv_cache_config: Any, *arguments: Any, **options: Any) 
             kv_cache_config,
             query_heads=only_group(kv_cache_config).kv_cache_spec.num_kv_heads,
             max_model_len=16,
-            options=Options(),
+            options=DEVICE,
         )
     except ConfigError as refusal:
         COUNT[f"{refusal.parameter} {refusal.value}"] += 1
