@@ -157,6 +157,26 @@ def test_a_row_of_keys_meets_a_loaded_query() -> None:
     assert [0, 1, 0] == stream.row[stream.op == Op.ACT].tolist()
 
 
+@pytest.mark.parametrize(
+    ("loads", "rows", "heads"),
+    [
+        ("rows", [0, 1, 2, 3, 2, 1, 0, 1, 2, 3, 2, 1, 0], [0, 1, 2, 3]),
+        ("row", [0, 1, 2, 3], [0, 1, 2, 3, 3, 2, 1, 0] * 2),
+    ],
+)
+def test_every_other_pass_is_turned_round(
+    loads: Any, rows: list[int], heads: list[int]
+) -> None:
+    """Of four query heads: rows under a loaded query, or queries in an open row."""
+    step = placed(reads=[(0, 0, 2048)], blocks=[(g, -1, 16) for g in range(128)])
+    order = Order(loads, "apart", "together", turning=True)
+    stream = score_stream(step, Schedule("test", order))
+
+    assert stream is not None
+    assert rows == stream.row[stream.op == Op.ACT].tolist()
+    assert heads == stream.reference[stream.op == Op.WRGB].tolist()
+
+
 def test_requests_share_a_row_of_the_commit_zone() -> None:
     """With registers to spare, slots of two requests need one change of mode."""
     device = attrs.evolve(aim_gddr6(), result_registers=4)
