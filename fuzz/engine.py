@@ -231,16 +231,21 @@ class Engine(Operations):
         return self.world.do("step", Step(writes=[(request, start, count)]))
 
     def share_unfilled(self) -> bool:
-        """A partial block is shared by a request that leaves before it is full."""
+        """A partial block is shared by two requests that leave before it is full.
+
+        One leaves at once; the other is still owed the block, and the step refused.
+        """
         ready = self.can_share_in_fill()
         if self.ahead or not ready:
             return False
         table = self.table(self.one_of(ready))
-        self.names += 1
-        for block in table.blocks[: table.tokens // self.size + 1]:
-            self.world.do("share", self.names, block)
+        for _ in range(2):
+            self.names += 1
+            for block in table.blocks[: table.tokens // self.size + 1]:
+                self.world.do("share", self.names, block)
+        self.world.do("finish", self.names)
         self.world.do("step", Step())
-        return self.world.do("finish", self.names)
+        return self.world.do("finish", self.names - 1)
 
     def _is_partial(self, block: int) -> bool:
         written = self.world.runtime.placements.written
@@ -265,7 +270,8 @@ class Engine(Operations):
             attrs.evolve(step, finishes=[*step.finishes, request]),
             attrs.evolve(step, releases=[*step.releases, (request, start)]),
             self._with_gap(),
-            self._with_lost(),
+            self._with_lost(0),
+            self._with_lost(1),
         ]
         step = wrong[self.choose(len(wrong))]
         self.step, self.ahead = Step(), {}
@@ -283,14 +289,19 @@ class Engine(Operations):
         writes = [*self.step.writes, (request, start, 1)]
         return attrs.evolve(self.step, grants=grants, writes=writes)
 
-    def _with_lost(self) -> Step:
-        """The step with a read of everything, also of what was given up."""
+    def _with_lost(self, count: int) -> Step:
+        """The step with a read of everything, also of what was given up.
+
+        By a request that writes so many tokens in it.
+        """
         lost = [r for r in self.idle if self.held_from(r)]
         if not lost:
             return self.step
         request = self.one_of(lost)
-        reads = [*self.step.reads, (request, 0, self.table(request).tokens)]
-        return attrs.evolve(self.step, reads=reads)
+        end = self.table(request).tokens
+        writes = [*self.step.writes, *[(request, end, count)][:count]]
+        reads = [*self.step.reads, (request, 0, end + count)]
+        return attrs.evolve(self.step, writes=writes, reads=reads)
 
     # --- memory -------------------------------------------------------------------
 

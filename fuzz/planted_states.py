@@ -199,6 +199,40 @@ def _(_: Wrong) -> Wrong:
     return publish
 
 
+@bug("a copy that is made again is a copy not made", "LIFE-PUBLISH", Runtime, "publish")
+def _(old: Wrong) -> Wrong:
+    """With two steps under way nothing would ever be published."""
+
+    def publish(self: Runtime, plan: Any) -> None:
+        if plan.step == self.step - 1:
+            old(self, plan)
+
+    return publish
+
+
+# --- shares of blocks that are not full yet -------------------------------------------
+
+
+@bug("a sharer that leaves forgives all others", "LIFE-SAME", Placements, "finish")
+def _(old: Wrong) -> Wrong:
+    def finish(self: Placements, request: Any) -> None:
+        left = {*self.requests[request].shared} if request in self.requests else set()
+        old(self, request)
+        self.owed = [owed for owed in self.owed if owed[1] not in left]
+
+    return finish
+
+
+@bug("a filled block is still owed", "LIFE-SAME", Placements, "close_seals")
+def _(old: Wrong) -> Wrong:
+    def close_seals(self: Placements) -> None:
+        old(self)
+        shares = [(r.id, b) for r in self.requests.values() for b in r.shared]
+        self.owed.extend(shares[:1])
+
+    return close_seals
+
+
 # --- what the runtime answers ---------------------------------------------------------
 
 
@@ -233,6 +267,18 @@ def _(_: Wrong) -> Wrong:
 @bug("what was given up may be read", "LIFE-READ", step_checks, "_check_held")
 def _(_: Wrong) -> Wrong:
     return lambda *_: None
+
+
+@bug("a writer reads what it gave up", "LIFE-READ", runtime, "check_reads")
+def _(old: Wrong) -> Wrong:
+    def check_reads(state: Placements, *rest: Any) -> None:
+        gaps, state.gaps = state.gaps, 0
+        try:
+            old(state, *rest)
+        finally:
+            state.gaps = gaps
+
+    return check_reads
 
 
 @bug(
