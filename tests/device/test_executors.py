@@ -13,7 +13,7 @@ from patton.config import ElementType
 from patton.device import PlainDevice, ReferenceDevice
 from patton.elements import encode
 from patton.executor import Executor, Results
-from tests.device.scripts import Script, payload_of, small_device
+from tests.device.scripts import Script, payload_of, same_results, small_device
 
 Device = PlainDevice | ReferenceDevice
 BOTH = pytest.mark.parametrize("kind", [PlainDevice, ReferenceDevice])
@@ -94,6 +94,30 @@ def test_bursts_are_added_in_stream_order(kind: type[Device]) -> None:
     results = run(device, script.add(Op.MACAB, count=4).add(Op.RDMAC), *[one] * 4)
 
     assert bits(0, 2).tolist() == results.mac[0, 0].tolist()
+
+
+def test_all_registers_of_all_channels_are_apart() -> None:
+    """As many as a command can name, set up and read in different orders."""
+    device = small_device(channels=2, result_registers=255)
+    results = []
+    for kind in (PlainDevice, ReferenceDevice):
+        executor, script = kind(device), Script(device)
+        script.add(Op.ACT).add(Op.WR, count=4).add(Op.WRGB, count=4)
+        where = [(channel, register) for channel in (0, 1) for register in range(255)]
+        for channel, register in where:
+            at = {"channel": channel, "channels": 1, "register": register}
+            burst = (register + channel) % 4
+            script.add(Op.WRBIAS, **at).add(Op.MACAB, burst=burst, **at)
+        for channel, register in reversed(where):
+            at = {"channel": channel, "channels": 1, "register": register}
+            script.add(Op.RDMAC, **at)
+        count = int(script.stream().payload_offsets()[-1])
+        values = [bits(*(n + lane for lane in range(4))) for n in range(count)]
+        results.append(run(executor, script, *values))
+
+    assert len(results[0].mac) == 2 * 255
+    assert len(np.unique(results[0].mac)) > 8
+    assert same_results(*results)
 
 
 @BOTH
