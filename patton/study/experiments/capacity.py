@@ -25,7 +25,7 @@ PAPER_POLICY: Final = "16 packed, no adoption"
 ADOPTING: Final = "16 spread"
 WHOLE: Final = "whole Value Row Sets"
 BY_QUEUE: Final = "by queue"
-BEST_POLICY: Final = f"16 {BY_QUEUE}"
+BEST_POLICY: Final = f"32 {BY_QUEUE}"
 INFORMED: Final = f"1 {BY_QUEUE}"  # a block-granular cache that knows as much
 
 # Options of the runtime and the engine, by the name that the figures have: blocks of a
@@ -44,10 +44,9 @@ POLICIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "1 spread": {"pair_blocks": 1},
     WHOLE: {"pair_blocks": WHOLE_SET},
     f"{WHOLE}, no adoption": {"pair_blocks": WHOLE_SET, "adoption": False},
-    BEST_POLICY: {"eviction": "queue"},
     **{
         f"{blocks} {BY_QUEUE}": {"pair_blocks": blocks, "eviction": "queue"}
-        for blocks in (32, 8, 1)
+        for blocks in (32, 16, 8, 1)
     },
 }
 SWEPT: Final = (PAPER_POLICY, ADOPTING, WHOLE, BEST_POLICY)

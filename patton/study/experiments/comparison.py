@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from statistics import mean
+from typing import Any
 
 from patton.config import model_preset
+from patton.study.experiments import capacity
 from patton.study.experiments.experiment import Experiment, Results
 from patton.study.measured import (
     ATTENTION,
@@ -53,9 +55,12 @@ def context_of(system: str) -> int:
 
 def run_of(settings: Settings, model: str, system: str, context: int) -> ServeTask:
     """The run of a system in one of the two comparisons."""
-    options = {}
+    options: dict[str, Any] = {}
     if system == BEST:
-        options = {"schedule": settings.variant, "eviction": "queue"}
+        options = {
+            "schedule": settings.variant,
+            **capacity.POLICIES[capacity.BEST_POLICY],
+        }
     return settings.serve(model, system, context, **options)
 
 
@@ -303,7 +308,10 @@ EXPERIMENT = Experiment(
     "Every system serves the same conversations under its own lifecycle. Latency and "
     "energy are of all layers per generated token: Key writes, Value writes (commits "
     "included), QK, SV (partial blocks included), reading cached blocks back for "
-    "prefill, and the prefill that only the runtime's misses make necessary.",
+    "prefill, and the prefill that only the runtime's misses make necessary. `patton` "
+    "is the paper's: pairs of 16, packed, no adoption, its order of commands. "
+    f"`patton-best` has our best policy under pressure (`{capacity.BEST_POLICY}` of "
+    "`capacity`) and the order of commands that is fastest.",
     tasks,
     figures,
     plots,
