@@ -206,6 +206,13 @@ def with_owed() -> Runtime:
     return runtime
 
 
+def test_shares_of_requests_with_any_names_are_compared() -> None:
+    """Numbers and words, which have no order among each other."""
+    runtime = with_owed()
+    runtime.share("another", 0)
+    runtime.check()
+
+
 EPOCHS_BY_ANOTHER_NAME = (
     "epochs",
     dict.fromkeys(("00", "1", "2", "3", "4", "5", "6", "8"), 1),

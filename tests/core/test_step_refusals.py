@@ -108,6 +108,11 @@ REFUSALS: list[tuple[dict[str, Any], type[PattonError], tuple[object, ...]]] = [
         (4, 0, 7, "bound by another request", 3),
     ),
     (
+        {"grants": [(4, [2], [])], "writes": [(4, 0, 1)]},
+        SharedBlockError,
+        (4, 0, 2, "bound by another request", 3),
+    ),
+    (
         {"grants": [(4, [7], [8])], "writes": [(3, 30, 1)]},
         SharedBlockError,
         (3, 30, 7, "shared or cached since step 3", 3),
