@@ -62,7 +62,8 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
         _refuse_unknown_positions(vllm_config)
         self.runtime = _runtime(vllm_config, kv_cache_config, self.options, role)
         self.window = window_of(kv_cache_config)
-        self.speculates = vllm_config.speculative_config is not None
+        self.speculating = vllm_config.speculative_config is not None
+        self.dropping = vllm_config.scheduler_config.policy == "priority"
         self.adapter: Adapter | None = None
         self.worker: Worker | None = None
         if role == KVConnectorRole.WORKER:
@@ -89,13 +90,15 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
         for manager in gated:
             manager.lifecycle = lifecycle
         self.adapter = Adapter(lifecycle, bool(gated))
-        verify = lifecycle.verify
         if not gated:
-            windowed = self.window is not None
-            self._watch = Watch.of(kv_cache_manager, windowed=windowed)
-            verify = self._watch.verify
-        if self.speculates:
-            on_verified(kv_cache_manager, verify)
+            self._watch = Watch.of(
+                kv_cache_manager,
+                windowed=self.window is not None,
+                dropping=self.dropping,
+                speculating=self.speculating,
+            )
+        elif self.speculating:
+            on_verified(kv_cache_manager, lifecycle.verify)
 
     def build_connector_meta(self, scheduler_output: SchedulerOutput) -> PattonMetadata:
         """Apply the step to the runtime. Raises what `Adapter.step` raises."""

@@ -18,7 +18,8 @@ class Unsaid:
 
     given_up: request -> leading blocks that its sliding window has left; taken: ids
     that left the free queue, even for a request that was dropped again: their old
-    content is gone. verified: request -> tokens that are no drafts any more.
+    content is gone. verified: request -> tokens that are no drafts any more. Each is
+    watched where it happens: with windows, priorities, speculation.
     """
 
     given_up: Mapping[str, int] = attrs.field(factory=dict)
@@ -39,22 +40,33 @@ class Watch:
     _verified: dict[str, int] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, manager: Any, *, windowed: bool) -> Watch:
-        """Watch from now on. windowed: whether requests give up blocks as they run."""
+    def of(
+        cls, manager: Any, *, windowed: bool, dropping: bool, speculating: bool
+    ) -> Watch:
+        """Watch from now on.
+
+        windowed: whether requests give up blocks as they run; dropping: whether a
+        request may be scheduled and dropped in one step, as priorities have it;
+        speculating: whether there are drafts.
+        """
         watch = cls(manager, windowed)
-        pool = manager.block_pool
+        if dropping:
+            watch._watch_taken(manager.block_pool)
+        if speculating:
+            on_verified(manager, watch._verify)
+        return watch
+
+    def _watch_taken(self, pool: Any) -> None:
         take = pool.get_new_blocks
 
         def get_new_blocks(count: int) -> Any:
             blocks = take(count)
-            watch._taken += [block.block_id for block in blocks]
+            self._taken += [block.block_id for block in blocks]
             return blocks
 
         pool.get_new_blocks = get_new_blocks
-        return watch
 
-    def verify(self, request: str, tokens: int) -> None:
-        """The first tokens of a request are no drafts any more (`on_verified`)."""
+    def _verify(self, request: str, tokens: int) -> None:
         self._verified[request] = tokens
 
     def unsaid(self) -> Unsaid:

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from patton.vllm.watch import Watch, on_verified
+from patton.vllm.watch import Watch
 from tests.vllm.real.scenarios import SCENARIOS
 from tests.vllm.real.serving import BLOCK, Served, Serving
 from tests.vllm.real.truth import Truth
@@ -27,9 +27,12 @@ def record(name: str, serving: Serving, folder: Path) -> None:
     """Serve and write one trace."""
     served = Served.of(serving, folder)
     manager = served.scheduler.kv_cache_manager
-    watch = Watch.of(manager, windowed=serving.window is not None)
-    if serving.drafts:
-        on_verified(manager, watch.verify)
+    watch = Watch.of(
+        manager,
+        windowed=serving.window is not None,
+        dropping=serving.policy == "priority",
+        speculating=serving.drafts > 0,
+    )
     header = {
         "block_tokens": BLOCK,
         "blocks": serving.usable + 1,
