@@ -5,7 +5,8 @@ Run as a program where vLLM is installed: `python tests/benchmarks/bench_vllm.py
 one process and in turns of some steps: of more than one, since they would keep each
 other's state out of the processor's caches, as no server does. A figure is the ratio of
 the medians (and means), so that other load on the machine meets both. Pure decode, then
-chats.
+chats whose blocks are all taken anew, then chats with a full cache, where each block
+that is taken held a prefix before.
 """
 
 from __future__ import annotations
@@ -26,10 +27,17 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.vllm.real.serving import Served, Serving
 
-OPTIONS = {"device": "aim-gddr6"}
+PER_GIB = 1 << 17  # blocks of this model
 TURN = 20  # steps
-DECODE = {"prompt": (900, 1000), "answer": (600, 700), "turns": (1, 1), "budget": 8192}
-CHATS = {"prompt": (16, 160), "answer": (16, 320), "budget": 2048}
+Kind = dict[str, Any]
+DECODE: Kind = {
+    "prompt": (900, 1000),
+    "answer": (600, 700),
+    "turns": (1, 1),
+    "budget": 8192,
+}
+CHATS: Kind = {"prompt": (16, 160), "answer": (16, 320), "budget": 2048}
+ROOM = 20_000  # blocks
 
 
 @attrs.define
@@ -64,15 +72,21 @@ class Timed:
         self.seconds.append(self.spent)
 
 
-def compare(running: int, steps: int, warm: int, **kind: Any) -> dict[str, float]:
+def compare(
+    running: int, steps: int, warm: int, usable: int = ROOM, **kind: Any
+) -> dict[str, float]:
     """Microseconds of a step without the connector, and the ratios with it."""
     serving = Serving(
-        running=running, open=2 * running, usable=20_000, max_len=2048, **kind
+        running=running, open=2 * running, usable=usable, max_len=2048, **kind
     )
+    # Room for the pool four times, so that pairs need not go, and no more than that:
+    # what is never used would still be in the way of the processor's caches.
+    room = (1 << (4 * usable - 1).bit_length()) / PER_GIB
+    connector = {"device": "aim-gddr6", "capacity_gib": room}
     ways = {
         "alone": serving,
-        "connector": attrs.evolve(serving, connector=OPTIONS),
-        "gated": attrs.evolve(serving, connector=OPTIONS, gated=True),
+        "connector": attrs.evolve(serving, connector=connector),
+        "gated": attrs.evolve(serving, connector=connector, gated=True),
     }
     with tempfile.TemporaryDirectory() as folder:
         timed = {name: Timed.of(way, Path(folder)) for name, way in ways.items()}
@@ -80,6 +94,7 @@ def compare(running: int, steps: int, warm: int, **kind: Any) -> dict[str, float
         gc.freeze()
         for _ in range((warm + steps) // TURN):
             for each in timed.values():
+                gc.collect()  # nobody pays for what the one before has left
                 for _ in range(TURN):
                     each.step()
     medians = {n: statistics.median(t.seconds[warm:]) for n, t in timed.items()}
@@ -101,6 +116,8 @@ def main() -> None:
         "decode_256": compare(256, 120, 60, **DECODE),
         "chats_32": compare(32, 1500, 100, **CHATS),
         "chats_256": compare(256, 300, 100, **CHATS),
+        "full_32": compare(32, 1200, 1800, usable=5000, **CHATS),
+        "full_256": compare(256, 300, 1700, usable=40_000, **CHATS),
     }
     if arguments.json:
         print(json.dumps(figures))
