@@ -89,6 +89,16 @@ def test_a_rewrite_after_rejection_lowers_what_is_written() -> None:
     runtime.check()
 
 
+def test_the_last_tokens_may_be_written_again() -> None:
+    """Confirmed ones, to the same end: they were in the block and are."""
+    runtime = llama()
+    start(runtime, 1, [0, 1], 20)
+    plan = runtime.write(1, 18, 2)
+
+    assert [(1, 2, 2)] == [(s.block, s.start, s.tokens) for s in plan.segments]
+    assert (4, 4) == (place(runtime, 1).written, place(runtime, 1).confirmed)
+
+
 def test_a_committed_block_rewritten_while_private_stays_in_its_place() -> None:
     runtime = llama()
     start(runtime, 1, [0], 15)
