@@ -27,7 +27,7 @@ class Engine(Operations):
         request = self.one_of(idle)
         self._remember(request)
         if self.with_step:
-            self.ahead[request] = self.world.refinement.tables[request]
+            self._planned(request)  # nothing else is planned for it
             self.step.finishes = [*self.step.finishes, request]
             if self.chance(60):  # whoever waits takes over what is free now
                 self.admit()
