@@ -114,7 +114,7 @@ PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
         "steps": 3_000,
         "every": 150,
         "pools": (40, 56, 64, 80),
-        "shares": (0.96,),
+        "shares": (),
         "pair_sizes": (1, 4, 16, 64),
     },
     "full": {"steps": 10_000, "every": 100},
