@@ -121,6 +121,7 @@ _event("placement", block=0)
 _event("bindable", request=2, shares=[0])
 _event("blocks_of_pair", pair=0)
 _event("apply_step", step=Step())
+_event("follow", step=Step())
 _event("restore", snapshot=served().snapshot())
 _event("publish", plan=served().apply_step(Step()))
 for _part in attrs.fields_dict(Step):
