@@ -37,7 +37,7 @@ def test_a_failure_becomes_a_small_file(name: str, tmp_path: Path) -> None:
 
     assert len(least.events) <= 12
     assert failure is not None
-    assert failure.clause == planted.clause
+    assert failure.clause == done.failure.clause
     assert again.replay() is None
 
 
