@@ -44,7 +44,7 @@ class Settings:
     steps: int = 10_000
     every: int = 100
     block_steps: int = 10_000
-    pools: tuple[int, ...] = (40, 48, 56, 60, 64, 68, 72, 80, 96)
+    pools: tuple[int, ...] = (32, 40, 48, 56, 60, 64, 68, 72, 80, 96)
     pressure: int = 64
     shares: tuple[float, ...] = (0.86, 0.96)
     contexts: tuple[int, ...] = tuple(1024 << i for i in range(8))
@@ -113,7 +113,7 @@ PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
     "quick": {
         "steps": 3_000,
         "every": 150,
-        "pools": (40, 56, 64, 80),
+        "pools": (32, 56, 64, 80),
         "shares": (),
         "pair_sizes": (1, 4, 16, 64),
     },

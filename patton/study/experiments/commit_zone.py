@@ -257,14 +257,14 @@ def explain(found: Sequence[Figure]) -> dict[str, str]:
         "what writes save."
     )
     pin, head = (f"{PATTON} on {variant}" for variant in VARIANTS)
-    slow, fast = values[pin, WRITES_AND_COMMITS], values[pin, WRITES]
-    between = slow <= PAPER_SPEED_UP <= fast
+    fast, slow = (values[version, WRITES_AND_COMMITS] for version in (pin, head))
+    between = "lies" if slow <= PAPER_SPEED_UP <= fast else "does not lie"
     writes = (
-        f"Staged writes alone are {shown(fast)} times as fast on `pin` "
-        f"({shown(values[head, WRITES])} on `head`), and {shown(slow)} "
-        f"({shown(values[head, WRITES_AND_COMMITS])}) with commits. The paper's "
-        f"{PAPER_SPEED_UP:g} {'lies' if between else 'does not lie'} between, and does "
-        "not say whether commits are counted."
+        f"Staged writes alone are {shown(values[pin, WRITES])} times as fast on `pin` "
+        f"({shown(values[head, WRITES])} on `head`), and {shown(fast)} ({shown(slow)}) "
+        f"with commits. The paper's {PAPER_SPEED_UP:g} {between} between the two "
+        "versions with commits; which it used, and whether commits are counted, it "
+        "does not say."
     )
     reasons = {WRITES_AND_COMMITS: writes}
     for (other, cost), (quantity, _) in SAVED.items():

@@ -196,7 +196,8 @@ def explain(found: Sequence[Figure]) -> dict[str, str]:
         systems = [_label(name, context_of(other)) for name in (PAPER_POLICY, BEST)]
         against = _label(other, context_of(other))
         reason = _of_parts(values, models, cost, against, systems)
-        reason += _of_prefill(values, models, cost, against, paper)
+        reason += _of_prefill(values, models, cost, against, systems)
+        reason += _of_price(values, models, cost, against, paper)
         if other == "blockpim":
             reason += (
                 " Its authors leave open how requests share rows and which heads share "
@@ -248,25 +249,66 @@ def _of_prefill(
     models: Sequence[str],
     cost: Cost,
     against: str,
-    paper: float,
+    systems: Sequence[str],
 ) -> str:
-    """The share of prefill, and the price of it at which the paper's ratio follows."""
-    shares = [
-        _of(values, model, against, f"{cost} of {PREFILL}")
-        / _of(values, model, against, f"{cost}, all")
+    """Shares of prefill, hit rates, and the ratios of attention alone."""
+
+    def share(name: str) -> float:
+        return mean(_prefill_shares(values, models, cost, name))
+
+    def attention(name: str, model: str) -> float:
+        prefill = _of(values, model, name, f"{cost} of {PREFILL}")
+        return _of(values, model, name, f"{cost}, all") - prefill
+
+    def ratio(name: str) -> float:
+        return geometric_mean(
+            [attention(against, model) / attention(name, model) for model in models]
+        )
+
+    hits = [
+        f"{mean(_of(values, model, name, 'hit rate') for model in models):.0%}"
+        for name in (against, *systems)
+    ]
+    ours, best = systems
+    return (
+        f" Runtime-induced prefill is {share(against):.0%} of its {cost} and "
+        f"{share(ours):.0%} ({share(best):.0%}) of PATTON's, which find {hits[0]} and "
+        f"{hits[1]} ({hits[2]}) of prompts in their caches. Without prefill the ratio "
+        f"is {ratio(ours):.2f} ({ratio(best):.2f})."
+    )
+
+
+def _prefill_shares(
+    values: Mapping[tuple[str, str, str], float],
+    models: Sequence[str],
+    cost: Cost,
+    name: str,
+) -> list[float]:
+    """Runtime-induced prefill as a part of all, of each model."""
+    return [
+        _of(values, model, name, f"{cost} of {PREFILL}")
+        / _of(values, model, name, f"{cost}, all")
         for model in models
     ]
-    text = f" Runtime-induced prefill is {mean(shares):.0%} of its {cost}"
-    if cost == "latency" or mean(shares) < 0.1:
-        return text + "."
+
+
+def _of_price(
+    values: Mapping[tuple[str, str, str], float],
+    models: Sequence[str],
+    cost: Cost,
+    against: str,
+    paper: float,
+) -> str:
+    """The price of prefill's energy at which the paper's ratio follows."""
+    weighty = mean(_prefill_shares(values, models, cost, against)) >= 0.1
+    if cost == "latency" or not weighty:
+        return ""
     scale = _fitting_price(values, models, cost, against, paper)
     watts = A100_PCIE.watts
+    text = f" Prefill is priced at {watts:.0f} W, an upper bound; the paper measured it"
     if scale is None:
-        return f"{text}, at {watts:.0f} W; no price of it would give the paper's ratio."
-    return (
-        f"{text}, at {watts:.0f} W, an upper bound; the paper measured it. With "
-        f"{scale * watts:.0f} W the ratio would be the paper's."
-    )
+        return f"{text}. No price of it would give the paper's ratio."
+    return f"{text}. With {scale * watts:.0f} W the ratio would be the paper's."
 
 
 def _fitting_price(
