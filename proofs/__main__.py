@@ -56,8 +56,13 @@ def check_lemmas(seeds: int = 1) -> Iterator[LemmaResult]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the status to exit with."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
     chosen = [t for t in THEOREMS if not options.only or options.only in t.name]
+    if not chosen:
+        parser.error(
+            f"no theorem's name has {options.only!r}; docs/assurance.md has all"
+        )
     say = _silent if options.json else _say
     begin = time.perf_counter()
     with _folder(options) as folder:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from patton.commands import Phase
+from patton.config import ModelConfig
 from patton.device.aim import (
     AimResult,
     Instruction,
@@ -28,6 +29,7 @@ from patton.device.aim.simulation import HOSTS
 from patton.device.aim.timeline import write_timeline
 from patton.device.aim.trace import Opcode, format_lines
 from patton.engine.costs import check_timing_known
+from patton.errors import ConfigError, WorkloadError
 from patton.events import replay
 from patton.generate import generate_step
 
@@ -168,13 +170,17 @@ def export(
 
     Step by step and phase by phase, each complete before the next.
     """
-    steps = lines = 0
+    steps = lines = seen = 0
     # A log that is refused half-way leaves nothing that looks like a trace.
     part = out.with_name(out.name + ".part")
     try:
         with part.open("w", encoding="ascii", newline="\n") as text:
             for event in replay(events):
-                if event.plan is None or not _within(event.plan.step, first, last):
+                _check_layer(layer, event.runtime.layout.model)
+                if event.plan is None:
+                    continue
+                seen = event.plan.step
+                if not _within(seen, first, last):
                     continue
                 check_timing_known(event.runtime.layout)
                 streams = generate_step(event.plan.place()).present()
@@ -187,12 +193,20 @@ def export(
                 text.writelines(f"{line}\n" for line in format_lines(found))
                 steps += bool(chosen)
                 lines += len(found)
+            if not steps:
+                accepted = f"steps up to {seen}, and phases that they have"
+                raise WorkloadError(str(events), 0, "nothing is chosen", accepted)
             end = Instruction(Opcode.EOC)
             text.writelines(f"{line}\n" for line in format_lines([end]))
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)
     click.echo(f"{out}: {lines + 1:,} lines of {steps:,} steps, layer {layer}")
+
+
+def _check_layer(layer: int, model: ModelConfig) -> None:
+    if not 0 <= layer < model.layers:
+        raise ConfigError(model.name, "layer", layer, f"0 to {model.layers - 1}")
 
 
 def _within(step: int, first: int | None, last: int | None) -> bool:

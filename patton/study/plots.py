@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any, Final
 
 import attrs
+
+from patton.errors import ConfigError
 
 COLOURS: Final = (
     "#0072B2",
@@ -153,10 +156,19 @@ def points(
     return _finished(figure, area, title, caption, legend=len(values) > 1)
 
 
-def _canvas(title: str, axes: Axes, groups: int) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure  # noqa: PLC0415  (of the extra `study`)
+def _library(name: str) -> Any:
+    """Of matplotlib, which only plots need. Raises ConfigError if it is missing."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        accepted = "an installation with the extra `study` (pip install matplotlib)"
+        raise ConfigError("study", "plots", "not installed", accepted) from error
 
-    figure = Figure(figsize=(max(6.4, 1.2 + 0.85 * groups), axes.height))
+
+def _canvas(title: str, axes: Axes, groups: int) -> tuple[Any, Any]:
+    figure = _library("matplotlib.figure").Figure(
+        figsize=(max(6.4, 1.2 + 0.85 * groups), axes.height)
+    )
     area = figure.add_subplot()
     area.set_title(title, fontsize=11, loc="left")
     area.set_xlabel(axes.x)
@@ -186,8 +198,6 @@ def _paper_marks(area: Any, groups: Sequence[str], paper: Mapping[str, float]) -
 def _finished(
     figure: Any, area: Any, title: str, caption: str, *, legend: object
 ) -> Plot:
-    import matplotlib as mpl  # noqa: PLC0415  (of the extra `study`)
-
     if legend:
         area.legend(
             loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=8
@@ -195,6 +205,7 @@ def _finished(
     out = io.StringIO()
     # Names of clip paths come from the salt, text becomes outlines: no fonts are asked
     # for, and two runs write the same.
-    with mpl.rc_context({"svg.hashsalt": title, "hatch.linewidth": 0.6}):
+    style = {"svg.hashsalt": title, "hatch.linewidth": 0.6}
+    with _library("matplotlib").rc_context(style):
         figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     return Plot(title, caption, out.getvalue())

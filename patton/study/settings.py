@@ -60,6 +60,8 @@ class Settings:
                 raise ConfigError("study", "model", model, accepted)
         if not self.models:
             raise ConfigError("study", "models", "none", "one of " + ", ".join(LOADS))
+        if self.steps < 1:
+            raise ConfigError("study", "steps", self.steps, "at least 1")
         if not 1 <= self.every <= self.steps:
             raise ConfigError("study", "every", self.every, f"1 to {self.steps}")
         if self.block_steps < 1:
@@ -126,4 +128,7 @@ def preset(name: str, source: Source, **chosen: Any) -> Settings:
     if name not in PRESETS:
         accepted = "one of " + ", ".join(PRESETS)
         raise ConfigError("study", "preset", name, accepted)
-    return Settings(name, source, **{**PRESETS[name], **chosen})
+    known = {**PRESETS[name], **chosen}
+    if "every" not in chosen:  # of a short run at least one step is timed
+        known["every"] = min(known["every"], max(1, known["steps"]))
+    return Settings(name, source, **known)

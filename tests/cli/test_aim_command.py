@@ -237,6 +237,25 @@ def test_an_export_of_some_steps_and_phases(
     assert simulate(out) == simulate(bare)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--layer", 2), "layer is 2; accepted: 0 to 1"),
+        (("--layer", -1), "layer is -1; accepted: 0 to 1"),
+        (("--first", 900), "nothing is chosen; accepted: steps up to "),
+    ],
+)
+def test_an_export_of_nothing_is_refused(
+    patton: Command, tmp_path: Path, log: Path, words: tuple[Any, ...], said: str
+) -> None:
+    out = tmp_path / "none.trace"
+    done = patton("aim", "export", log, out, *words)
+
+    assert 2 == done.exit_code
+    assert said in done.stderr
+    assert not out.exists()
+
+
 def test_split_operands_take_longer(patton: Command, tmp_path: Path) -> None:
     """With several heads, every head's own loads and writes are lines."""
     log = tmp_path / "events.jsonl"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def test_another_experiment_joins_the_results(patton: Patton, tmp_path: Path) ->
     [
         (["flight"], "name is 'flight'; accepted: one of kv-write-share"),
         (["--models", "gpt-9"], "model is 'gpt-9'; accepted: one of llama3-8b"),
-        (["--steps", "0"], "accepted: 1 to 0"),
+        (["--steps", "0"], "steps is 0; accepted: at least 1"),
         (["--every", "5000"], "every is 5000; accepted: 1 to 3000"),
         (["--jobs", "0"], "jobs is 0; accepted: at least 1"),
         (["--preset", "huge"], "'quick', 'full'"),
@@ -81,3 +82,21 @@ def test_refusals_name_what_is_accepted(
     assert 2 == result.exit_code
     assert said in " ".join(result.output.split())
     assert not list(tmp_path.iterdir())
+
+
+def test_a_short_run_times_a_step(patton: Patton, tmp_path: Path) -> None:
+    """The preset's own step of so many is no obstacle to fewer."""
+    words = ("--steps", 100, "--out", tmp_path)
+    assert 0 == patton("study", "fragmentation", *words).exit_code
+
+
+def test_a_missing_library_is_named(
+    patton: Patton, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A report needs an extra that figures do not."""
+    patton("study", "fragmentation", "--out", tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = patton("study", "report", tmp_path)
+
+    assert 2 == result.exit_code
+    assert "an installation with the extra `study`" in result.output

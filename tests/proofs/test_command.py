@@ -61,7 +61,8 @@ def test_a_refuted_theorem_ends_with_status_1(
 
 def test_nothing_proved_is_not_all_proved() -> None:
     """A name that no theorem has is no success."""
-    assert 1 == main(["--only", "no such theorem", "--jobs", "1"])
+    with pytest.raises(SystemExit, match="2"):
+        main(["--only", "no such theorem", "--jobs", "1"])
 
 
 def test_dumped_files_are_decided_again(tmp_path: Path) -> None:
