@@ -267,8 +267,9 @@ class Placements:
 
     def _seal(self, block: int) -> None:
         """Others may read the block from now on, or may have."""
-        if (binder := self.binder[block]) is not None:
-            binder.room = 0
+        binder = self.binder[block]
+        assert binder is not None  # what is not sealed is its binder's alone
+        binder.room = 0
         self.sealed[block] = self.step
         self.sealing.append(block)
 
