@@ -238,10 +238,8 @@ class Placements:
 
     def adoptable(self, pair: int) -> bool:
         """Whether a request whose prefix hit ends in the pair may fill it on."""
-        pool = self.pool
-        return (
-            self.adoption and pool.owner[pair] is None and pool.free_places[pair] != 0
-        )
+        unowned = self.adoption and self.pool.owner[pair] is None
+        return unowned and self.pool.free_places[pair] != 0
 
     def share(self, request: Request, block: int) -> None:
         """Append a bound block of a cached or running prefix to the table."""
