@@ -6,23 +6,15 @@ it is follows from the number of the step, so that a file of events repeats it.
 
 from __future__ import annotations
 
-from itertools import product
+import attrs
 
-from patton.generate.schedule import PAPER, Costs, Order, Schedule
+from patton.generate.schedule import PAPER, Costs, Schedule
+from tests.core.strategies import ORDERS
 
 # Costs at which small layouts have something to choose.
 SMALL_COSTS = Costs(row=9, modes=7, load_burst=2)
 
-ORDERS = [
-    Order(*choices, costs=SMALL_COSTS)  # type: ignore[arg-type]
-    for choices in product(
-        ("row", "rows", "cheaper"),
-        ("apart", "together"),
-        ("in-turn", "together"),
-        (False, True),
-        (False, True),
-    )
-]
+PRICED = [attrs.evolve(order, costs=SMALL_COSTS) for order in ORDERS]
 
 
 def schedule_of(step: int) -> Schedule:
@@ -32,8 +24,8 @@ def schedule_of(step: int) -> Schedule:
         return PAPER
     return Schedule(
         "mixed",
-        qk=ORDERS[number % len(ORDERS)],
-        sv=ORDERS[number * 7 % len(ORDERS)],
+        qk=PRICED[number % len(PRICED)],
+        sv=PRICED[number * 7 % len(PRICED)],
         registers=1 + number % 3 if number % 2 else None,
         write_order="bank-major" if number % 3 else "burst-major",
         write_rows="as-written" if number % 5 == 0 else "grouped",

@@ -8,6 +8,7 @@ thousand elements per block and a few pairs, so that everything can be enumerate
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from math import lcm
 from typing import Any
 
@@ -16,10 +17,23 @@ import numpy as np
 from hypothesis import strategies as st
 
 from patton.config import DeviceConfig, ElementType, ModelConfig
+from patton.generate.schedule import Order
 from patton.layout import Layout
 
 # Chooses a whole number between two, both included.
 Choose = Callable[[int, int], int]
+
+# Every order of the commands that there is, at the usual costs.
+ORDERS = [
+    Order(*choices)  # type: ignore[arg-type]
+    for choices in product(
+        ("row", "rows", "cheaper"),
+        ("apart", "together"),
+        ("in-turn", "together"),
+        (False, True),
+        (False, True),
+    )
+]
 
 
 @st.composite

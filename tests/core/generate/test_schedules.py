@@ -32,18 +32,8 @@ from tests.core.generate import plain_orders
 from tests.core.generate.meaning import entries
 from tests.core.generate.random_steps import random_step
 from tests.core.generate.test_paper_streams import body, placed
-from tests.core.strategies import random_layout
+from tests.core.strategies import ORDERS, random_layout
 
-ORDERS = [
-    Order(*choices)  # type: ignore[arg-type]
-    for choices in product(
-        ("row", "rows", "cheaper"),
-        ("apart", "together"),
-        ("in-turn", "together"),
-        (False, True),
-        (False, True),
-    )
-]
 OWN = [order for order in ORDERS if order != PAPER_ORDER]
 LLAMA = Layout.of(aim_gddr6(), model_preset("llama3-8b"))
 
