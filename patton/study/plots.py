@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any, Final
 
 import attrs
 
-from patton.errors import ConfigError
+from patton.study.extras import library
 
 COLOURS: Final = (
     "#0072B2",
@@ -156,17 +155,8 @@ def points(
     return _finished(figure, area, title, caption, legend=len(values) > 1)
 
 
-def _library(name: str) -> Any:
-    """Of matplotlib, which only plots need. Raises ConfigError if it is missing."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        accepted = "an installation with the extra `study` (pip install matplotlib)"
-        raise ConfigError("study", "plots", "not installed", accepted) from error
-
-
 def _canvas(title: str, axes: Axes, groups: int) -> tuple[Any, Any]:
-    figure = _library("matplotlib.figure").Figure(
+    figure = library("matplotlib.figure", "plots", "study").Figure(
         figsize=(max(6.4, 1.2 + 0.85 * groups), axes.height)
     )
     area = figure.add_subplot()
@@ -206,6 +196,6 @@ def _finished(
     # Names of clip paths come from the salt, text becomes outlines: no fonts are asked
     # for, and two runs write the same.
     style = {"svg.hashsalt": title, "hatch.linewidth": 0.6}
-    with _library("matplotlib").rc_context(style):
+    with library("matplotlib", "plots", "study").rc_context(style):
         figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     return Plot(title, caption, out.getvalue())

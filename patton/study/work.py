@@ -11,11 +11,11 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
 
 import attrs
 
 from patton.errors import ConfigError
+from patton.study.extras import library
 from patton.study.results import write_whole
 from patton.study.tasks import Result, Task, described, execute, key_of
 
@@ -114,18 +114,9 @@ def _on_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Resu
 
 
 def _on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[Task, Result]]:
-    distributed: Any = _distributed()
+    distributed = library("distributed", "cluster", "cluster")
     with distributed.Client(address) as client:
         futures = client.map(execute, tasks, pure=False)
         task_of = dict(zip(futures, tasks, strict=True))
         for future in distributed.as_completed(futures):
             yield task_of[future], future.result()
-
-
-def _distributed() -> Any:
-    try:
-        import distributed  # noqa: PLC0415  (only who asks for a cluster needs it)
-    except ImportError as error:
-        accepted = "an installation with the extra `cluster` (pip install distributed)"
-        raise ConfigError("study", "cluster", "not installed", accepted) from error
-    return distributed
