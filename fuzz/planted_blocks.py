@@ -132,17 +132,16 @@ def _(_: Wrong) -> Wrong:
     "the owner is told too late that its pair has room",
     "LIFE-SAME",
     Placements,
-    "_vacate",
+    "_reopen",
 )
 def _(old: Wrong) -> Wrong:
-    def vacate(state: Placements, pair: int, place: int) -> None:
-        owner = state.pool.owner[pair]
-        open_ = [*state.requests[owner].open] if owner in state.requests else []
-        old(state, pair, place)
-        if owner is not None and state.pool.owner[pair] == owner:
-            state.requests[owner].open = open_
+    def reopen(state: Placements, owner: RequestState, pair: int) -> None:
+        open_ = [*owner.open]
+        old(state, owner, pair)
+        if state.pool.owner[pair] == owner.id:
+            owner.open = open_
 
-    return vacate
+    return reopen
 
 
 @bug("the oldest pair is offered last", "LIFE-OLDEST", PairPool, "eviction_candidates")
@@ -252,12 +251,13 @@ def _(old: Wrong) -> Wrong:
 
 @bug("a partial block stays cached", "LIFE-DROP", Placements, "_dereference")
 def _(old: Wrong) -> Wrong:
-    def dereference(state: Placements, request: Any, block: int) -> None:
-        level = state.confirmed[block]
-        state.confirmed[block] = state.written[block] and state.layout.block_tokens
-        old(state, request, block)
-        if state.granule[block] >= 0:
-            state.confirmed[block] = level
+    def dereference(state: Placements, request: Any, blocks: Any) -> None:
+        for block in blocks:
+            level = state.confirmed[block]
+            state.confirmed[block] = state.written[block] and state.layout.block_tokens
+            old(state, request, (block,))
+            if state.granule[block] >= 0:
+                state.confirmed[block] = level
 
     return dereference
 
@@ -269,21 +269,23 @@ def _(old: Wrong) -> Wrong:
     "_dereference",
 )
 def _(old: Wrong) -> Wrong:
-    def dereference(state: Placements, request: Any, block: int) -> None:
-        level, last = state.confirmed[block], state.references[block] == 1
-        state.confirmed[block] = 0 if last else level
-        old(state, request, block)
+    def dereference(state: Placements, request: Any, blocks: Any) -> None:
+        for block in blocks:
+            level, last = state.confirmed[block], state.references[block] == 1
+            state.confirmed[block] = 0 if last else level
+            old(state, request, (block,))
 
     return dereference
 
 
 @bug("the binder stays after its end", "LIFE-WRITER", Placements, "_dereference")
 def _(old: Wrong) -> Wrong:
-    def dereference(state: Placements, request: Any, block: int) -> None:
-        binder = state.binder[block]
-        old(state, request, block)
-        if state.references[block]:
-            state.binder[block] = binder
+    def dereference(state: Placements, request: Any, blocks: Any) -> None:
+        binders = [(block, state.binder[block]) for block in blocks]
+        old(state, request, blocks)
+        for block, binder in binders:
+            if state.references[block]:
+                state.binder[block] = binder
 
     return dereference
 

@@ -81,11 +81,12 @@ def _(old: Wrong) -> Wrong:
 
 @state("drafts are cached", "INV-CACHED", Placements, "_dereference")
 def _(old: Wrong) -> Wrong:
-    def dereference(self: Placements, request: Any, block: int) -> None:
-        level, self.confirmed[block] = self.confirmed[block], self.written[block]
-        old(self, request, block)
-        if self.granule[block] >= 0:
-            self.confirmed[block] = level
+    def dereference(self: Placements, request: Any, blocks: Any) -> None:
+        for block in blocks:
+            level, self.confirmed[block] = self.confirmed[block], self.written[block]
+            old(self, request, (block,))
+            if self.granule[block] >= 0:
+                self.confirmed[block] = level
 
     return dereference
 

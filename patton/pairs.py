@@ -237,8 +237,8 @@ class PairPool:
 
     def vacate(self, pair: int, place: int) -> None:
         """The place is empty again; the last one returns the pair to the free pool."""
-        self.free_places[pair] |= 1 << place
-        if self.is_free(pair):
+        free = self.free_places[pair] = self.free_places[pair] | 1 << place
+        if free == self._all_free:
             self._toggle(pair)
             self.free_pairs += 1
             self.reconsider(pair)

@@ -116,8 +116,9 @@ class Placements:
 
     def bound(self, event: str, block: int) -> None:
         """Raise BlockRangeError or BlockStateError unless the block is bound."""
-        self.in_range(block)
-        if self.granule[block] == UNBOUND:
+        known = type(block) is int and 0 <= block < len(self.granule)
+        if not known or self.granule[block] == UNBOUND:
+            self.in_range(block)
             raise BlockStateError(event, block, "unbound", "a bound block")
 
     def running(self, event: str, request: Request) -> RequestState:
@@ -293,7 +294,7 @@ class Placements:
         state.released += 1
         self.gaps += 1
         state.shared.discard(block)
-        self._dereference(state, block)
+        self._dereference(state, (block,))
 
     def finish(self, request: Request) -> None:
         """End a request: its ownership and its references go, tail first."""
@@ -303,9 +304,7 @@ class Placements:
         self.gaps -= state.released
         for pair in state.pairs:
             self.pool.disown(pair)
-        for block in reversed(state.blocks):
-            if block != RELEASED:
-                self._dereference(state, block)
+        self._dereference(state, [b for b in reversed(state.blocks) if b != RELEASED])
 
     def evict(self, block: int) -> None:
         """Drop the content of a cached block."""
@@ -342,25 +341,28 @@ class Placements:
         else:
             self.due.pop(block, None)
 
-    def _dereference(self, state: RequestState, block: int) -> None:
-        """One reference less; a partial block that loses its last one is unbound."""
-        pair = self.granule[block] // self.pool.blocks_per_pair
-        if self.journal is not None:
-            self._log(block, self.references, self.sealed, self.binder)
-            self._log(pair, self.pool.last_release)
-        if self.sealed[block] == NEVER:
-            self._seal(block)
-        if self.binder[block] is state:
-            self.binder[block] = None
-        references = self.references[block] = self.references[block] - 1
-        if self.owed:
-            self.owed = [o for o in self.owed if o != (state.id, block)]
-        if references:
-            return
-        self.releases += 1
-        self.pool.unreference(pair, self.releases)
-        if self.confirmed[block] < self.layout.block_tokens:
-            self._unbind(block)
+    def _dereference(self, state: RequestState, blocks: Iterable[int]) -> None:
+        """One reference less each; a partial one that loses its last is unbound."""
+        pool, tokens = self.pool, self.layout.block_tokens
+        granules, references = self.granule, self.references
+        sealed, binder = self.sealed, self.binder
+        for block in blocks:
+            pair = granules[block] // pool.blocks_per_pair
+            if self.journal is not None:
+                self._log(block, references, sealed, binder)
+                self._log(pair, pool.last_release)
+            if sealed[block] == NEVER:
+                self._seal(block)
+            if binder[block] is state:
+                binder[block] = None
+            left = references[block] = references[block] - 1
+            if self.owed:
+                self.owed = [o for o in self.owed if o != (state.id, block)]
+            if not left:
+                self.releases += 1
+                pool.unreference(pair, self.releases)
+                if self.confirmed[block] < tokens:
+                    self._unbind(block)
 
     def _unbind(self, block: int) -> None:
         """Granule and slot of an unreferenced block are free again."""
@@ -377,15 +379,14 @@ class Placements:
         self.slot[block] = FRESH
         self.written[block] = self.confirmed[block] = 0
         self.sealed[block] = NEVER
-        self._vacate(*divmod(granule, self.layout.pair_blocks))
-
-    def _vacate(self, pair: int, place: int) -> None:
-        """Empty a place; an owner may fill it again, but an empty pair is no one's."""
-        owner = self.pool.owner[pair]
+        pair, place = divmod(granule, self.pool.blocks_per_pair)
         self.pool.vacate(pair, place)
-        if owner is None:
-            return
-        state = self.requests[owner]
+        owner = self.pool.owner[pair]
+        if owner is not None:
+            self._reopen(self.requests[owner], pair)
+
+    def _reopen(self, state: RequestState, pair: int) -> None:
+        """An owner may fill an emptied place again, but an empty pair is no one's."""
         if self.pool.is_free(pair):
             self._touch(state)
             self.pool.disown(pair)

@@ -44,27 +44,25 @@ Running = dict[Request, RequestState]
 
 def running(requests: Running, event: str, request: Request) -> RequestState:
     """The state of a running request. Raises RequestError."""
-    state = _found(requests, event, request)
-    if state is None:
-        raise RequestError(event, request, "it is not running", "a running request")
-    return state
+    try:
+        return requests[request]
+    except KeyError:
+        accepted = "a running request"
+        raise RequestError(event, request, "it is not running", accepted) from None
+    except TypeError:  # it cannot be in any table
+        raise _no_id(event, request) from None
 
 
 def running_or_new(requests: Running, event: str, request: Request) -> RequestState:
     """The same, or of one that runs from now on. Raises RequestError for no id."""
-    state = _found(requests, event, request)
-    if state is None:
-        if type(request) not in (int, str):
-            raise _no_id(event, request)
-        state = RequestState(request)
-    return state
-
-
-def _found(requests: Running, event: str, request: Request) -> RequestState | None:
     try:
-        return requests.get(request)
-    except TypeError:  # it cannot be in any table
-        raise _no_id(event, request) from None
+        return requests[request]
+    except KeyError:
+        if type(request) in (int, str):
+            return RequestState(request)
+    except TypeError:
+        pass
+    raise _no_id(event, request)
 
 
 def _no_id(event: str, request: object) -> RequestError:
