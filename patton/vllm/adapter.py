@@ -59,7 +59,7 @@ class Adapter:
 
     def _end(self, ended: Collection[str]) -> None:
         """Finish what ended, in order of admission; the output only has a set."""
-        running = self.lifecycle.runtime.placements.requests
+        running = self.lifecycle.requests
         known = [request for request in ended if request in running]
         if len(known) > 1:
             known = [str(request) for request in running if request in ended]
@@ -68,7 +68,7 @@ class Adapter:
 
     def _give_up(self, given_up: Mapping[str, int]) -> None:
         for request, count in given_up.items():
-            if self.lifecycle.runs(request):
+            if request in self.lifecycle.requests:
                 held = count - self.lifecycle.leading.get(request, 0)
                 blocks = self.lifecycle.table(request)[: max(held, 0)]
                 self.lifecycle.release(request, [b for b in blocks if b >= 0])
@@ -87,14 +87,14 @@ class Adapter:
 
     def _admit(self, request: str, table: Sequence[int], first: int) -> None:
         """A request starts at position `first`: blocks before it are prefix hits."""
-        if self.lifecycle.runs(request):
+        if request in self.lifecycle.requests:
             known = list(self.lifecycle.table(request))
             if known == list(table[: len(known)]):
                 # The next turn of a session that kept its blocks.
                 self._bind(request, table[len(known) :])
                 return
             self.lifecycle.finish(request)
-        hits, rest = divmod(first, self.lifecycle.runtime.layout.block_tokens)
+        hits, rest = divmod(first, self.lifecycle.block_tokens)
         if rest:
             value = f"{first} of request {request}, which ends inside a block"
             raise SchedulerOutputError("num_computed_tokens", value, "whole blocks")
@@ -117,7 +117,7 @@ class Adapter:
         """What the step writes; positions as the runtime's tables have them."""
         spans = observed.spans
         if leading := self.lifecycle.leading:
-            size = self.lifecycle.runtime.layout.block_tokens
+            size = self.lifecycle.block_tokens
             spans = [(r, p - leading.get(r, 0) * size, n) for r, p, n in spans]
         if not self.speculating and not observed.drafts:
             return Step(writes=spans)

@@ -166,7 +166,7 @@ class _Gated(SingleTypeKVCacheManager):
 
     def pop_blocks_for_free(self, request_id: str) -> list[KVCacheBlock]:
         """Give up all blocks: the request ended or is preempted."""
-        if self.lifecycle is not None and self.lifecycle.runs(request_id):
+        if self.lifecycle is not None and request_id in self.lifecycle.requests:
             self.lifecycle.finish(request_id)
         blocks: list[KVCacheBlock] = super().pop_blocks_for_free(request_id)
         return blocks

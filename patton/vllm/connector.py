@@ -60,15 +60,20 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
         settings = self._kv_transfer_config.kv_connector_extra_config
         self.options = Options.of(settings)
         _refuse_unknown_positions(vllm_config)
-        self.runtime = _runtime(vllm_config, kv_cache_config, self.options, role)
+        self._runtime = _runtime(vllm_config, kv_cache_config, self.options, role)
         self.window = window_of(kv_cache_config)
         self.speculating = vllm_config.speculative_config is not None
         self.dropping = vllm_config.scheduler_config.policy == "priority"
         self.adapter: Adapter | None = None
         self.worker: Worker | None = None
         if role == KVConnectorRole.WORKER:
-            self.worker = Worker.of(self.runtime, self.options, self.window)
+            self.worker = Worker.of(self._runtime, self.options, self.window)
         self._watch: Watch | None = None
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime of this role, with all that was written."""
+        return self._runtime if self.adapter is None else self.adapter.lifecycle.runtime
 
     @property
     def requires_kv_delivery(self) -> bool:
@@ -80,7 +85,7 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
     def bind_kv_cache_manager(self, kv_cache_manager: KVCacheManager) -> None:
         """Follow the blocks of this manager, through the gate if it has one."""
         lifecycle = Lifecycle.of(
-            self.runtime,
+            self._runtime,
             kv_cache_manager.block_pool,
             eviction=self.options.eviction,
             withdraws=self.options.unwritten == "withdraw",
@@ -103,7 +108,7 @@ class PattonConnector(KVConnectorBase_V1, SupportsHMA):
     def build_connector_meta(self, scheduler_output: SchedulerOutput) -> PattonMetadata:
         """Apply the step to the runtime. Raises what `Adapter.step` raises."""
         assert self.adapter is not None
-        number = self.runtime.step
+        number = self._runtime.step
         unsaid = NOTHING if self._watch is None else self._watch.unsaid()
         return PattonMetadata(number, self.adapter.step(scheduler_output, unsaid))
 

@@ -13,11 +13,14 @@ import attrs
 
 from patton.engine.placement_gate import Eviction, PlacementGate
 from patton.errors import BlockStateError, UnwrittenHitError, UnwrittenReadError
-from patton.requests import UNBOUND
+from patton.requests import UNBOUND, Running
 from patton.runtime import Runtime
 from patton.steps import Step
+from patton.vllm.pending import Pending
 
 Event = tuple[str, tuple[Any, ...]]
+
+NO_EVENTS = Step()
 
 
 @attrs.frozen
@@ -63,14 +66,15 @@ class LivePool:
 class Lifecycle:
     """The one door to the scheduler's runtime.
 
-    runtime: without a Commit Zone, since where a block lies does not depend on slots;
-    those are the workers' business. live: the block pool, None where outputs are
+    It has no Commit Zone, since where a block lies does not depend on slots; those are
+    the workers' business. live: the block pool, None where outputs are
     replayed without one. leading: blocks that a request had given up before it was
     admitted, which its table leaves out. withdrawn: blocks taken out of vLLM's cache
     because their tokens were dropped.
     """
 
-    runtime: Runtime
+    _runtime: Runtime
+    _pending: Pending
     live: LivePool | None
     gate: PlacementGate | None
     withdraws: bool
@@ -97,22 +101,35 @@ class Lifecycle:
             live = LivePool(pool, runtime)
             pair_blocks = runtime.layout.pair_blocks
             gate = PlacementGate.of(runtime, live, pair_blocks, eviction)
-        lifecycle = cls(runtime, live, gate, withdraws)
+        lifecycle = cls(runtime, Pending(runtime), live, gate, withdraws)
         runtime.observer = lifecycle._note
         return lifecycle
 
     def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
-        self._log.append((event, arguments))
+        if event != "step":
+            self._log.append((event, arguments))
 
     # --- questions ----------------------------------------------------------------
 
-    def runs(self, request: str) -> bool:
-        """Whether the request holds blocks."""
-        return request in self.runtime.placements.requests
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime, with all that was written."""
+        self._pending.settle([*self._pending.ends])
+        return self._runtime
+
+    @property
+    def block_tokens(self) -> int:
+        """Tokens of a block."""
+        return self._runtime.layout.block_tokens
+
+    @property
+    def requests(self) -> Running:
+        """What runs, in order of admission; levels may be behind."""
+        return self._runtime.placements.requests
 
     def table(self, request: str) -> Sequence[int]:
         """The blocks of a request, RELEASED where it gave one up."""
-        return self.runtime.placements.requests[request].blocks
+        return self.requests[request].blocks
 
     # --- events -------------------------------------------------------------------
 
@@ -123,7 +140,7 @@ class Lifecycle:
         """
         if leading:
             self.leading[request] = leading
-        share = self.runtime.share
+        share = self._runtime.share
         try:
             for block in hits:
                 share(request, block)
@@ -135,33 +152,35 @@ class Lifecycle:
 
         Raises OutOfPairsError.
         """
-        granule = self.runtime.placements.granule
+        runtime = self._runtime
+        granule = runtime.placements.granule
         for block in blocks:
             if granule[block] != UNBOUND:
-                self.runtime.evict(block)
-            self.runtime.bind(request, block)
+                runtime.evict(block)
+            runtime.bind(request, block)
 
     def release(self, request: str, blocks: Iterable[int]) -> None:
         """A running request gives up blocks that its window has left."""
+        self._pending.settle([request])
         for block in blocks:
-            self.runtime.release(request, block)
+            self._runtime.release(request, block)
 
     def verify(self, request: str, tokens: int) -> None:
         """The first tokens of a request are no drafts any more.
 
         Mostly they never were, or are known to be already.
         """
-        running = self.runtime.placements.requests.get(request)
+        running = self.requests.get(request)
         if running is not None and running.confirmed < running.tokens:
-            size = self.runtime.layout.block_tokens
-            tokens -= self.leading.get(request, 0) * size
+            tokens -= self.leading.get(request, 0) * self.block_tokens
             if running.confirmed < tokens <= running.tokens:
-                self.runtime.confirm(request, tokens)
+                self._runtime.confirm(request, tokens)
 
     def finish(self, request: str) -> None:
         """A request ended or was preempted: it gives up all its blocks."""
+        self._pending.settle([request])
         blocks = list(self.table(request))
-        self.runtime.finish(request)
+        self._runtime.finish(request)
         self.leading.pop(request, None)
         if self.live is not None:
             self._reconcile(block for block in reversed(blocks) if block >= 0)
@@ -173,7 +192,7 @@ class Lifecycle:
         whose tokens were dropped before they were computed must not be hit.
         """
         assert self.live is not None
-        known, state = self.live.pool.blocks, self.runtime.placements
+        known, state = self.live.pool.blocks, self._runtime.placements
         false: set[int] = set()
         for block in blocks:
             hashed = known[block].block_hash is not None
@@ -183,17 +202,17 @@ class Lifecycle:
             elif hashed:
                 break  # blocks are cached from the first to the last
             elif not state.references[block]:
-                self.runtime.evict(block)
+                self._runtime.evict(block)
         if false:
             self.live.pool.evict_blocks(false)
             self.withdrawn += len(false)
 
     def forget(self, blocks: Iterable[int]) -> None:
         """The content of these blocks is gone, unless a request holds it."""
-        state = self.runtime.placements
+        state = self._runtime.placements
         for block in blocks:
             if state.granule[block] != UNBOUND and not state.references[block]:
-                self.runtime.evict(block)
+                self._runtime.evict(block)
 
     def forget_uncached(self) -> None:
         """Whatever vLLM caches no more, after its prefix cache was reset, is gone."""
@@ -204,7 +223,7 @@ class Lifecycle:
     def forget_cache(self) -> None:
         """Give up all that vLLM caches and nobody holds."""
         if self.live is not None:
-            placed = self.runtime.placements.bound_blocks()
+            placed = self._runtime.placements.bound_blocks()
             references = self.live.references
             self.live.surrender([b for b in placed if not references[b]])
 
@@ -219,7 +238,7 @@ class Lifecycle:
             return True
         try:
             if self.gate is None:
-                return self.runtime.bindable(request, hits) >= whole
+                return self._runtime.bindable(request, hits) >= whole
             return self.gate.make_room(request, need, whole, hits)
         except BlockStateError as error:
             raise self._unwritten(request, error.block) from None
@@ -229,15 +248,15 @@ class Lifecycle:
 
         Told so often that it is worth not to ask what `bindable` asks.
         """
-        pool = self.runtime.placements.pool
+        pool = self._runtime.placements.pool
         if blocks <= pool.free_pairs * pool.blocks_per_pair:
             return True
-        running = self.runtime.placements.requests.get(request)
+        running = self.requests.get(request)
         return blocks == 1 and running is not None and bool(running.open)
 
     def _unwritten(self, request: str, block: int) -> UnwrittenHitError:
         """Of a hit on a block that the runtime has dropped: nobody had written it."""
-        return UnwrittenHitError(request, block, self.runtime.step, 0)
+        return UnwrittenHitError(request, block, self._runtime.step, 0)
 
     # --- steps --------------------------------------------------------------------
 
@@ -247,10 +266,13 @@ class Lifecycle:
         Raises UnwrittenHitError, and what `apply_step` raises.
         """
         try:
-            self.runtime.follow(step)
+            if self._pending.put_off(step):
+                self._runtime.follow(NO_EVENTS)
+            else:
+                self.runtime.follow(step)
         except UnwrittenReadError as error:
             raise UnwrittenHitError(
                 error.request, error.block, error.step, error.written
             ) from error
-        log, self._log = self._log, []
+        log, self._log = [*self._log, ("step", (step,))], []
         return log

@@ -7,6 +7,7 @@ what vLLM itself said is in test_recorded_traces.
 from __future__ import annotations
 
 import random
+from itertools import cycle
 
 import numpy as np
 from hypothesis import given
@@ -82,6 +83,32 @@ def test_every_block_is_as_the_engine_has_it(
         engine.complete(record)
         narrator.completed(record)
     adapted.lifecycle.runtime.check()
+
+
+@given(
+    turns,
+    st.integers(12, MOST_BLOCKS),
+    st.integers(5, 80),
+    st.lists(st.booleans(), min_size=1, max_size=20),
+)
+def test_asked_seldom_it_knows_the_same(
+    turns: list[Turn], blocks: int, budget: int, asked: list[bool]
+) -> None:
+    """Writes that nobody has asked for are not lost, and the log never lacks any."""
+    engine = served(turns, blocks=blocks, token_budget=budget)
+    often, seldom, narrator = adapter(blocks), adapter(blocks), Narrator()
+    for ask in cycle(asked):
+        if engine.is_idle:
+            break
+        record = engine.schedule()
+        said = narrator.said(record)
+        assert often.step(said, NOTHING) == seldom.step(said, NOTHING)
+        expected = often.lifecycle.runtime.snapshot()
+        if ask:
+            assert expected == seldom.lifecycle.runtime.snapshot()
+        engine.complete(record)
+        narrator.completed(record)
+    assert often.lifecycle.runtime.snapshot() == seldom.lifecycle.runtime.snapshot()
 
 
 @given(turns, st.randoms(use_true_random=False))

@@ -1,0 +1,104 @@
+"""Writes that are put off: which may be, and that none is lost or told twice.
+
+That whole runs come out the same is in test_adapter and real/test_live_pool.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from patton.errors import RequestError
+from patton.runtime import Runtime
+from patton.steps import Step
+from patton.vllm.pending import Pending
+from tests.vllm.comparison import scheduling
+from tests.vllm.pair import LAYOUT
+
+
+def running(tokens: int) -> Pending:
+    """A request with two blocks that has written some tokens, and nothing put off."""
+    runtime = scheduling(LAYOUT, 8)
+    runtime.apply_step(Step(grants=[("r", [], [1, 2])], writes=[("r", 0, tokens)]))
+    return Pending(runtime)
+
+
+def levels(runtime: Runtime) -> list[int]:
+    return [runtime.placements.written[block] for block in (1, 2)]
+
+
+def test_what_goes_on_is_told_as_one() -> None:
+    """Three steps later one write of all their tokens."""
+    pending = running(10)
+    for first in (10, 11, 12):
+        assert pending.put_off(Step(writes=[("r", first, 1)]))
+    assert [10, 0] == levels(pending.runtime)
+    assert pending.put_off(Step(writes=[("r", 13, 15)]))
+
+    pending.settle(["r", "never heard of"])
+
+    assert [16, 12] == levels(pending.runtime)
+    assert {} == pending.ends
+    pending.runtime.check()
+
+
+def test_others_stay_behind() -> None:
+    """Only the requests that are named are told of."""
+    pending = running(10)
+    pending.runtime.apply_step(Step(grants=[("s", [], [3])], writes=[("s", 0, 1)]))
+    assert pending.put_off(Step(writes=[("r", 10, 1), ("s", 1, 1)]))
+
+    pending.settle(["s"])
+
+    assert [10, 0] == levels(pending.runtime)
+    assert 2 == pending.runtime.placements.written[3]
+    assert {"r": 11} == pending.ends
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step(writes=[("r", 9, 2)]),
+        Step(writes=[("r", 11, 1)]),
+        Step(writes=[("r", 10, 1), ("never heard of", 0, 1)]),
+        Step(writes=[("r", 10, 2)], drafts={"r": 1}),
+        Step(writes=[("r", 10, 1)], confirms=[("r", 10)]),
+    ],
+    ids=["again", "a gap", "unknown", "drafts", "confirmed"],
+)
+def test_the_rest_matters_now(step: Step) -> None:
+    """A step of which one write cannot wait is not put off at all."""
+    pending = running(10)
+
+    assert not pending.put_off(step)
+    assert {} == pending.ends
+
+
+def test_a_gap_to_what_was_put_off() -> None:
+    """Where a request goes on is where the last write ended, told or not."""
+    pending = running(10)
+    assert pending.put_off(Step(writes=[("r", 10, 2)]))
+
+    assert not pending.put_off(Step(writes=[("r", 10, 1)]))
+    assert pending.put_off(Step(writes=[("r", 12, 1)]))
+
+
+def test_a_block_that_is_hit_before_it_is_full() -> None:
+    """The step that must fill it is told at once."""
+    pending = running(10)
+    pending.runtime.share("s", 1)
+
+    assert not pending.put_off(Step(writes=[("r", 10, 6)]))
+
+
+def test_what_cannot_be_written_is_refused_when_it_is_told() -> None:
+    """Nothing is lost by it: it can be told again when there is room."""
+    pending = running(10)
+    assert pending.put_off(Step(writes=[("r", 10, 23)]))
+
+    with pytest.raises(RequestError, match="at most 32"):
+        pending.settle(["r"])
+    pending.runtime.bind("r", 4)
+    pending.settle(["r"])
+
+    assert [16, 16] == levels(pending.runtime)
+    assert 1 == pending.runtime.placements.written[4]
