@@ -75,15 +75,12 @@ class Adapter:
 
     def _grant(self, granted: Granted, observed: Observed) -> None:
         admitted, grown = granted.admitted, granted.grown
-        if observed.in_order and not admitted:
-            for request, blocks in grown.items():
-                self._bind(request, blocks)
-            return
-        for request, first, _ in observed.spans:
+        named = grown.keys() | admitted.keys()
+        for request in filter(named.__contains__, observed.spans.requests):
             if request in grown:
                 self._bind(request, grown[request])
-            elif request in admitted:
-                self._admit(request, admitted[request], first)
+            else:
+                self._admit(request, *admitted[request])
 
     def _admit(self, request: str, table: Sequence[int], first: int) -> None:
         """A request starts at position `first`: blocks before it are prefix hits."""
@@ -115,7 +112,7 @@ class Adapter:
 
     def _tokens(self, observed: Observed) -> Step:
         """What the step writes; positions as the runtime's tables have them."""
-        spans = observed.spans
+        spans: Sequence[tuple[str, int, int]] = observed.spans
         if leading := self.lifecycle.leading:
             size = self.lifecycle.block_tokens
             spans = [(r, p - leading.get(r, 0) * size, n) for r, p, n in spans]

@@ -42,15 +42,13 @@ class Observed:
     """The tokens of one step of the scheduler, and what ended before it.
 
     finished, preempted: requests that gave up all blocks since the last step, some
-    possibly never heard of. spans: (request, first position, tokens) in the scheduler's
-    order, which none of its lists has; in_order: but mostly, when requests only run on,
-    they have it. drafts: request -> trailing tokens of its span that may be rejected.
+    possibly never heard of. spans: in the scheduler's order, which none of its lists
+    has. drafts: request -> trailing tokens of its span that may be rejected.
     """
 
     finished: Collection[str]
     preempted: Collection[str]
-    spans: Sequence[tuple[str, int, int]]
-    in_order: bool
+    spans: Spans
     drafts: dict[Request, int]
 
 
@@ -58,11 +56,11 @@ class Observed:
 class Granted:
     """The blocks of one step of the scheduler.
 
-    admitted: request -> its whole table, for new and resumed ones; grown: request ->
-    blocks appended to its table.
+    admitted: request -> its whole table and its first position, for new and resumed
+    ones; grown: request -> blocks appended to its table.
     """
 
-    admitted: Mapping[str, Sequence[int]]
+    admitted: Mapping[str, tuple[Sequence[int], int]]
     grown: Mapping[str, Sequence[int]]
 
 
@@ -77,8 +75,7 @@ def observe(output: Any) -> Observed:
     running, counts = output.scheduled_cached_reqs, output.num_scheduled_tokens
     names, firsts = running.req_ids, running.num_computed_tokens
     scheduled = list(counts)
-    in_order = names == scheduled
-    if not in_order:
+    if names != scheduled:  # mostly they are, when requests only run on
         starts = dict(zip(names, firsts, strict=True))
         for new in output.scheduled_new_reqs:
             starts[new.req_id] = new.num_computed_tokens
@@ -89,7 +86,6 @@ def observe(output: Any) -> Observed:
         finished=output.finished_req_ids,
         preempted=output.preempted_req_ids or (),
         spans=spans,
-        in_order=in_order,
         drafts={name: len(tokens) for name, tokens in drafts.items()} if drafts else {},
     )
 
@@ -105,9 +101,13 @@ def granted(output: Any) -> Granted:
         for request, tables in zip(running.req_ids, running.new_block_ids, strict=True)
         if tables is not None
     }
-    admitted = {new.req_id: _only(new.block_ids) for new in output.scheduled_new_reqs}
+    admitted = {
+        new.req_id: (_only(new.block_ids), new.num_computed_tokens)
+        for new in output.scheduled_new_reqs
+    }
     for request in running.resumed_req_ids:
-        admitted[request] = grown.pop(request)
+        first = running.num_computed_tokens[running.req_ids.index(request)]
+        admitted[request] = grown.pop(request), first
     return Granted(admitted, grown)
 
 

@@ -34,20 +34,23 @@ class Pending:
         They do where tokens may be withdrawn, where any is written anew, and where a
         block was hit that this step must fill.
         """
-        state = self.runtime.placements
-        if step.confirms or step.drafts or state.owed:
+        if step.confirms or step.drafts or self.runtime.placements.owed:
             return False
-        ends, running = self.ends, state.requests
-        for request, first, _ in step.writes:
-            end = ends.get(request)
-            if end is None:
-                held = running.get(request)
-                end = None if held is None else held.tokens
-            if end != first:
-                return False
+        late: dict[Request, int] = {}
+        told = self.ends.get
         for request, first, count in step.writes:
-            ends[request] = first + count
+            if told(request) != first and not self._begins(request, first):
+                return False
+            late[request] = first + count
+        self.ends.update(late)
         return True
+
+    def _begins(self, request: Request, first: int) -> bool:
+        """Whether a request of which nothing was put off has written so far."""
+        running = self.runtime.placements.requests.get(request)
+        return (
+            running is not None and request not in self.ends and running.tokens == first
+        )
 
     def settle(self, requests: Iterable[Request]) -> None:
         """Tell what was kept of these requests. Raises what `apply_step` raises."""

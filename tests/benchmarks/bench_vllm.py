@@ -121,7 +121,7 @@ KINDS = {
     "chats_32": lambda: compare(32, 1500, 100, **CHATS),
     "chats_256": lambda: compare(256, 300, 100, **CHATS),
     "full_32": lambda: compare(32, 1200, 1800, usable=5000, **CHATS),
-    "full_256": lambda: compare(256, 300, 1700, usable=40_000, **CHATS),
+    "full_256": lambda: compare(256, 600, 1700, usable=40_000, **CHATS),
 }
 
 
