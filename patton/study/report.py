@@ -128,8 +128,8 @@ def _cells(figure: Figure) -> tuple[str, ...]:
 
 
 def _assumptions() -> list[tuple[str, list[tuple[str, str]]]]:
-    """By system: (evidence, claim)."""
-    declared = [system(name).declaration for name in SYSTEMS]
+    """By system, its variants together: (evidence, claim)."""
+    declared = dict.fromkeys(system(name).declaration for name in SYSTEMS)
     return [
         (
             f"{declaration.title} ({declaration.year})",

@@ -34,7 +34,7 @@ DECLARATION = Declaration(
     claims=(
         Claim("paper", "Keys and Values in Case Ch to C, partial blocks in one row"),
         Claim("paper", "pairs of 16 blocks, each of one request at a time"),
-        Claim("inference", "a request may fill on the pair that its hit ends in"),
+        Claim("inference", "adoption: a request fills on the pair its hit ends in"),
     ),
 )
 

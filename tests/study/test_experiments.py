@@ -95,6 +95,22 @@ def test_an_experiment_has_figures_pictures_and_words(
     assert all("nan" not in text for text in explanations.values())
 
 
+def test_words_on_capacity_name_the_policies_that_they_are_about() -> None:
+    """Hit rates that differ from policy to policy come out each in its place."""
+    rates = {name: n / 100 for n, name in enumerate(capacity.POLICIES, 10)}
+    rates[capacity.REFERENCE] = 0.99
+    found = [
+        Figure(capacity.NAME, capacity.MODEL, name, capacity.AT_PRESSURE, rate, "", 1.0)
+        for name, rate in rates.items()
+    ]
+    words = capacity.explain(found)[capacity.AT_PRESSURE]
+
+    assert f"hit {rates['16 packed, no adoption']:.1%} if none does" in words
+    assert f"{rates['16 spread']:.1%} if some do" in words
+    whole = "whole Value Row Sets"
+    assert f"{rates[f'{whole}, no adoption']:.1%} and {rates[whole]:.1%}" in words
+
+
 def test_every_system_is_compared_with_both_policies(
     figures: Mapping[tuple[str, str, str, str], Figure],
 ) -> None:

@@ -340,7 +340,7 @@ def explain(found: Sequence[Figure]) -> dict[str, str]:
     return {
         AT_PRESSURE: "The paper does not say whether a request fills a pair that an "
         f"ended one left. Pairs of 16 hit {hits(PAPER_POLICY)} if none does and "
-        f"{hits(BEST_POLICY)} if some do (adoption); whole Value Row Sets "
+        f"{hits(ADOPTING)} if some do (adoption); whole Value Row Sets "
         f"{hits(f'{WHOLE}, no adoption')} and {hits(WHOLE)}. All of them move fast "
         "with the load: conversations take turns, which is the worst case of least "
         f"recently used, and the plain cache hits {', '.join(swept)} open "
