@@ -162,7 +162,7 @@ class _Gated(SingleTypeKVCacheManager):
         blocks = _ids(held) if self.lifecycle is not None else []
         super()._remove_blocks_in_range(request_id, first_block, last_block)
         if blocks and self.lifecycle is not None:
-            self.lifecycle.release(request_id, reversed(blocks))
+            self.lifecycle.release(request_id, blocks[::-1])
 
     def pop_blocks_for_free(self, request_id: str) -> list[KVCacheBlock]:
         """Give up all blocks: the request ended or is preempted."""

@@ -15,12 +15,12 @@ from patton.engine.placement_gate import Eviction, PlacementGate
 from patton.errors import BlockStateError, UnwrittenHitError, UnwrittenReadError
 from patton.requests import UNBOUND, Running
 from patton.runtime import Runtime
-from patton.steps import Step
+from patton.steps import Request, Step
 from patton.vllm.pending import Pending
 
 Event = tuple[str, tuple[Any, ...]]
 
-NO_EVENTS = Step()
+NOTHING_WRITTEN = Step()
 
 
 @attrs.frozen
@@ -133,19 +133,27 @@ class Lifecycle:
 
     # --- events -------------------------------------------------------------------
 
-    def share(self, request: str, hits: Iterable[int], leading: int = 0) -> None:
+    def share(self, request: str, hits: Sequence[int], leading: int = 0) -> None:
         """A request is admitted with a prefix hit, `leading` blocks of it given up.
 
         Raises UnwrittenHitError.
         """
         if leading:
             self.leading[request] = leading
+        self._pending.settle(self._writers(hits))
         share = self._runtime.share
         try:
             for block in hits:
                 share(request, block)
         except BlockStateError as error:
             raise self._unwritten(request, error.block) from None
+
+    def _writers(self, blocks: Iterable[int]) -> set[Request]:
+        """Who may have filled blocks that are partial as far as the runtime knows."""
+        state, size = self._runtime.placements, self.block_tokens
+        known = len(state.written)
+        partial = (b for b in blocks if b < known and state.written[b] < size)
+        return {w.id for b in partial if (w := state.binder[b]) is not None}
 
     def bind(self, request: str, blocks: Sequence[int]) -> None:
         """A request takes blocks anew; what they held is gone (vLLM evicts by taking).
@@ -159,9 +167,10 @@ class Lifecycle:
                 runtime.evict(block)
             runtime.bind(request, block)
 
-    def release(self, request: str, blocks: Iterable[int]) -> None:
+    def release(self, request: str, blocks: Sequence[int]) -> None:
         """A running request gives up blocks that its window has left."""
-        self._pending.settle([request])
+        if blocks:
+            self._pending.settle([request])
         for block in blocks:
             self._runtime.release(request, block)
 
@@ -267,7 +276,7 @@ class Lifecycle:
         """
         try:
             if self._pending.put_off(step):
-                self._runtime.follow(NO_EVENTS)
+                self._runtime.follow(NOTHING_WRITTEN)
             else:
                 self.runtime.follow(step)
         except UnwrittenReadError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from patton.errors import RequestError
+from patton.errors import SharedBlockError
 from patton.runtime import Runtime
 from patton.steps import Step
 from patton.vllm.pending import Pending
@@ -62,8 +62,18 @@ def test_others_stay_behind() -> None:
         Step(writes=[("r", 10, 1), ("never heard of", 0, 1)]),
         Step(writes=[("r", 10, 2)], drafts={"r": 1}),
         Step(writes=[("r", 10, 1)], confirms=[("r", 10)]),
+        Step(writes=[("r", 10, 1)], releases=[("r", 1)]),
+        Step(writes=[("r", 10, 1)], reads=[("r", 0, 11)]),
+        Step(writes=[("r", 10, 1)], readbacks=[("r", 0, 10)]),
+        Step(writes=[("r", 10, 23)]),
+        Step(writes=[("r", 10, 0)]),
+        Step(writes=[("r", 10, -1)]),
+        Step(writes=[("r", 10, 1), ("r", 10, 1)]),
     ],
-    ids=["again", "a gap", "unknown", "drafts", "confirmed"],
+    ids=[
+        *("again", "a gap", "unknown", "drafts", "confirmed", "a release"),
+        *("a read", "a read-back", "no room", "no tokens", "less", "twice"),
+    ],
 )
 def test_the_rest_matters_now(step: Step) -> None:
     """A step of which one write cannot wait is not put off at all."""
@@ -90,15 +100,44 @@ def test_a_block_that_is_hit_before_it_is_full() -> None:
     assert not pending.put_off(Step(writes=[("r", 10, 6)]))
 
 
-def test_what_cannot_be_written_is_refused_when_it_is_told() -> None:
-    """Nothing is lost by it: it can be told again when there is room."""
+def test_a_partial_block_that_is_dropped_is_no_hit() -> None:
+    """Others that end in a step do not matter to those that go on."""
     pending = running(10)
-    assert pending.put_off(Step(writes=[("r", 10, 23)]))
+    pending.runtime.apply_step(Step(grants=[("s", [], [3])], writes=[("s", 0, 1)]))
+    pending.runtime.finish("s")
 
-    with pytest.raises(RequestError, match="at most 32"):
-        pending.settle(["r"])
+    assert pending.put_off(Step(writes=[("r", 10, 1)]))
+
+
+def test_drafts_that_nobody_confirmed() -> None:
+    """Whether they stay is for the step to say, wherever it goes on."""
+    pending = running(10)
+    pending.runtime.apply_step(Step(writes=[("r", 10, 3)], drafts={"r": 2}))
+
+    assert not pending.put_off(Step(writes=[("r", 11, 1)]))
+    assert not pending.put_off(Step(writes=[("r", 13, 1)]))
+
+
+def test_the_last_place_of_the_table() -> None:
+    """There is room up to it, and not beyond until a block is bound."""
+    pending = running(10)
+    assert pending.put_off(Step(writes=[("r", 10, 22)]))
+
+    assert not pending.put_off(Step(writes=[("r", 32, 1)]))
     pending.runtime.bind("r", 4)
+    assert pending.put_off(Step(writes=[("r", 32, 1)]))
     pending.settle(["r"])
 
     assert [16, 16] == levels(pending.runtime)
     assert 1 == pending.runtime.placements.written[4]
+
+
+def test_what_cannot_be_told_is_not_lost() -> None:
+    """A request that somebody else has changed: it can be told when that is mended."""
+    pending = running(10)
+    assert pending.put_off(Step(writes=[("r", 10, 22)]))
+    pending.runtime.release("r", 2)
+
+    with pytest.raises(SharedBlockError):
+        pending.settle(["r"])
+    assert {"r": 32} == pending.ends
