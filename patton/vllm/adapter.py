@@ -16,8 +16,8 @@ from typing import Any
 import attrs
 
 from patton.errors import OutOfPairsError, SchedulerOutputError
-from patton.steps import Request, Step
-from patton.vllm.lifecycle import Event, Lifecycle
+from patton.steps import Request
+from patton.vllm.lifecycle import Confirms, Event, Lifecycle, Writes
 from patton.vllm.outputs import NULL_BLOCK, Granted, Observed, granted, observe
 from patton.vllm.watch import Unsaid
 
@@ -53,7 +53,7 @@ class Adapter:
             self._grant(granted(output), observed)
         if self.speculating:
             self.speculating -= ended
-        return self.lifecycle.apply(self._tokens(observed))
+        return self.lifecycle.apply(*self._tokens(observed))
 
     # --- blocks -------------------------------------------------------------------
 
@@ -110,16 +110,18 @@ class Adapter:
 
     # --- tokens -------------------------------------------------------------------
 
-    def _tokens(self, observed: Observed) -> Step:
-        """What the step writes; positions as the runtime's tables have them."""
-        spans: Sequence[tuple[str, int, int]] = observed.spans
+    def _tokens(
+        self, observed: Observed
+    ) -> tuple[Writes, Confirms, dict[Request, int]]:
+        """What the step writes, and what it confirms before; positions as in tables."""
+        spans: Writes = observed.spans
         if leading := self.lifecycle.leading:
             size = self.lifecycle.block_tokens
-            spans = [(r, p - leading.get(r, 0) * size, n) for r, p, n in spans]
+            spans = [(r, p - leading.get(str(r), 0) * size, n) for r, p, n in spans]
         if not self.speculating and not observed.drafts:
-            return Step(writes=spans)
+            return spans, (), {}
         # A span starts where the accepted ones of the last drafts end.
         confirms = [(r, p) for r, p, _ in spans if r in self.speculating]
         self.speculating -= {request for request, _ in confirms}
         self.speculating |= observed.drafts.keys()
-        return Step(confirms=confirms, writes=spans, drafts=observed.drafts)
+        return spans, confirms, observed.drafts

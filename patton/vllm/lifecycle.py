@@ -20,6 +20,10 @@ from patton.vllm.pending import Pending
 
 Event = tuple[str, tuple[Any, ...]]
 
+Writes = Sequence[tuple[Request, int, int]]
+Confirms = Sequence[tuple[Request, int]]
+Drafts = dict[Request, int]
+
 NOTHING_WRITTEN = Step()
 
 
@@ -140,20 +144,13 @@ class Lifecycle:
         """
         if leading:
             self.leading[request] = leading
-        self._pending.settle(self._writers(hits))
+        self._pending.hit(hits)
         share = self._runtime.share
         try:
             for block in hits:
                 share(request, block)
         except BlockStateError as error:
             raise self._unwritten(request, error.block) from None
-
-    def _writers(self, blocks: Iterable[int]) -> set[Request]:
-        """Who may have filled blocks that are partial as far as the runtime knows."""
-        state, size = self._runtime.placements, self.block_tokens
-        known = len(state.written)
-        partial = (b for b in blocks if b < known and state.written[b] < size)
-        return {w.id for b in partial if (w := state.binder[b]) is not None}
 
     def bind(self, request: str, blocks: Sequence[int]) -> None:
         """A request takes blocks anew; what they held is gone (vLLM evicts by taking).
@@ -269,13 +266,15 @@ class Lifecycle:
 
     # --- steps --------------------------------------------------------------------
 
-    def apply(self, step: Step) -> list[Event]:
+    def apply(self, writes: Writes, confirms: Confirms, drafts: Drafts) -> list[Event]:
         """End the step; all that happened since the last one, this step at the end.
 
-        Raises UnwrittenHitError, and what `apply_step` raises.
+        writes, confirms, drafts: as of a `Step`. Raises UnwrittenHitError, and what
+        `apply_step` raises.
         """
+        step = Step(writes=writes, confirms=confirms, drafts=drafts)
         try:
-            if self._pending.put_off(step):
+            if not confirms and not drafts and self._pending.put_off(writes):
                 self._runtime.follow(NOTHING_WRITTEN)
             else:
                 self.runtime.follow(step)
@@ -283,5 +282,6 @@ class Lifecycle:
             raise UnwrittenHitError(
                 error.request, error.block, error.step, error.written
             ) from error
+        self._pending.filling = False
         log, self._log = [*self._log, ("step", (step,))], []
         return log

@@ -8,7 +8,7 @@ token, are told step by step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -22,41 +22,51 @@ from patton.steps import Request, Step
 class Pending:
     """What a runtime has not been told yet.
 
-    ends: running request -> position after its last token.
+    ends: running request -> position after its last token. filling: in this step some
+    block is hit that is not full yet.
     """
 
     runtime: Runtime
     ends: dict[Request, int] = attrs.field(factory=dict)
+    filling: bool = False
 
-    def put_off(self, step: Step) -> bool:
-        """Keep the writes of a step for later, unless it matters now.
+    def hit(self, blocks: Iterable[int]) -> None:
+        """Blocks will be hit: tell how far they are written."""
+        if partial := self._partial(blocks):
+            binder = self.runtime.placements.binder
+            writers = {w.id for b in partial if (w := binder[b]) is not None}
+            self.settle(writers)
+            self.filling = self.filling or bool(self._partial(partial))
 
-        It does where more happens in it, or tokens may be withdrawn; where a write does
-        not just go on, or has no room; and where it fills a block that others hit.
+    def _partial(self, blocks: Iterable[int]) -> list[int]:
+        written, size = (
+            self.runtime.placements.written,
+            self.runtime.layout.block_tokens,
+        )
+        return [b for b in blocks if b < len(written) and written[b] < size]
+
+    def put_off(self, writes: Sequence[tuple[Request, int, int]]) -> bool:
+        """Keep the writes of a step for later, unless they matter now.
+
+        They do where one does not just go on, or has no room, and where they fill a
+        block that others hit.
         """
-        if step.has_events or step.drafts or step.reads or step.readbacks:
-            return False
-        if self._fills_what_was_hit():
+        if self.filling:
             return False
         late: dict[Request, int] = {}
         told, size = self.ends.get, self.runtime.layout.block_tokens
-        for request, first, count in step.writes:
+        for request, first, count in writes:
             if told(request) != first and not self._begins(request, first):
                 return False
-            # Mostly the token goes into the block of the one before.
-            within = 0 < count <= -first % size
-            if not within and not self._has_room(request, first, count):
+            # Mostly one token goes into the block of the one before.
+            inside = count == 1 and first % size
+            if not inside and not self._has_room(request, first, count):
                 return False
             late[request] = first + count
-        if len(late) != len(step.writes):
+        if len(late) != len(writes):
             return False
         self.ends.update(late)
         return True
-
-    def _fills_what_was_hit(self) -> bool:
-        state, size = self.runtime.placements, self.runtime.layout.block_tokens
-        hit = (block for block in state.sealing if state.sealed[block] == state.step)
-        return any(state.written[block] < size for block in hit)
 
     def _begins(self, request: Request, first: int) -> bool:
         """Whether a request of which nothing was put off has come so far, surely."""

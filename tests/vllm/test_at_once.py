@@ -15,8 +15,8 @@ import attrs
 import pytest
 
 from patton.errors import PattonError
-from patton.steps import Request, Step
-from patton.vllm.lifecycle import Lifecycle
+from patton.steps import Request
+from patton.vllm.lifecycle import Lifecycle, Writes
 from patton.vllm.pending import Pending
 from tests.vllm.comparison import scheduling
 from tests.vllm.pair import LAYOUT
@@ -29,7 +29,7 @@ COUNTS = (1, 1, 1, 1, 2, 5, 17, 33)
 class AtOnce(Pending):
     """Nothing is put off."""
 
-    def put_off(self, step: Step) -> bool:  # noqa: ARG002
+    def put_off(self, writes: Writes) -> bool:  # noqa: ARG002
         return False
 
 
@@ -61,7 +61,7 @@ class Both:
     once: Lifecycle = attrs.field(init=False)
     writes: dict[str, tuple[int, int]] = attrs.field(factory=dict)
     drafts: dict[Request, int] = attrs.field(factory=dict)
-    confirms: list[tuple[str, int]] = attrs.field(factory=list)
+    confirms: list[tuple[Request, int]] = attrs.field(factory=list)
     admitted: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -153,8 +153,7 @@ class Both:
         if self.running and chance() < 0.1:
             self.end(self.chance.choice(self.running))
         writes = [(request, *span) for request, span in self.writes.items()]
-        step = Step(writes=writes, drafts=self.drafts, confirms=self.confirms)
-        self.call("apply", step)
+        self.call("apply", writes, self.confirms, self.drafts)
         self.writes, self.drafts, self.confirms = {}, {}, []
 
 
