@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 import attrs
 
-from patton import __version__
+from patton.errors import WorkloadError
 from patton.study.experiments import EXPERIMENTS
 from patton.study.experiments.experiment import Experiment
 from patton.study.plots import Plot
-from patton.study.results import Figure, Results, shown, write_whole
+from patton.study.results import FILE, Figure, Results, shown, write_whole
 from patton.systems import SYSTEMS, differences, system, table1
 
 TITLE: Final = "PATTON: the evaluation, rebuilt"
@@ -67,10 +68,18 @@ class Section:
 
 
 def write_report(results: Results, folder: Path) -> list[Path]:
-    """Write `report.html`, `report.md` and the latter's pictures; their paths."""
-    sections = sections_of(results)
-    pages = {"report.html": html_page(results, sections)}
-    pages["report.md"] = markdown_page(results, sections)
+    """Write `report.html`, `report.md` and the latter's pictures; their paths.
+
+    Raises WorkloadError for figures that are not those of whole experiments.
+    """
+    try:
+        sections = sections_of(results)
+        pages = {"report.html": html_page(results, sections)}
+        pages["report.md"] = markdown_page(results, sections)
+    except KeyError as missing:
+        problem = f"{missing} is missing"
+        accepted = "results that `patton study --out` has written"
+        raise WorkloadError(str(folder / FILE), 0, problem, accepted) from missing
     for section in sections:
         for name, plot in _picture_names(section):
             pages[name] = plot.svg
@@ -108,7 +117,9 @@ def _section(
 def command_of(name: str, settings: dict[str, Any]) -> str:
     """The command line that measures an experiment again."""
     source = settings["source"]
-    workload = f"--workload {source['name']} " if source["digest"] else ""
+    workload = f"--seed {source['seed']} "
+    if source["digest"]:
+        workload = f"--workload {quote(source['name'])} "
     names = ("preset", "steps", "block_steps", "every", "variant", "host")
     options = {name.replace("_", "-"): settings[name] for name in names}
     options["models"] = ",".join(settings["models"])
@@ -305,4 +316,5 @@ def _markdown_table(figures: Iterable[Figure]) -> str:
 def _provenance(results: Results) -> str:
     source = results.settings["source"]
     digest = f", SHA-256 {source['digest'][:16]}" if source["digest"] else ""
-    return f"patton {__version__}; workload: {source['name']}{digest}."
+    version = results.settings["version"]
+    return f"patton {version}; workload: {source['name']}{digest}."

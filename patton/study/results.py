@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from math import exp, log
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 import attrs
@@ -28,6 +29,15 @@ class Figure:
     value: float
     unit: str
     paper: float | None = None
+
+    def check(self) -> None:
+        """Raise TypeError unless all fields are what they should be."""
+        *names, value, unit, paper = attrs.astuple(self)
+        numbers = [value] if paper is None else [value, paper]
+        if not all(type(name) is str for name in (*names, unit)):
+            raise TypeError(f"a name that is no text in {self}")
+        if not all(type(number) in (int, float) for number in numbers):
+            raise TypeError(f"a value that is no number in {self}")
 
     @property
     def ratio(self) -> float | None:
@@ -77,16 +87,24 @@ def read_results(folder: Path) -> Results:
     try:
         content = json.loads(path.read_text("utf-8"))
         figures = tuple(Figure(**row) for row in content["figures"])
+        for figure in figures:
+            figure.check()
         return Results(dict(content["settings"]), figures)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WorkloadError(str(path), 0, str(error), accepted) from error
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace a file in one move, so that an interruption leaves the old one."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, "utf-8")
-    part.replace(path)
+    """Replace a file in one move, so that an interruption leaves the old one.
+
+    Others may write the same file at once: the last one to end wins.
+    """
+    with NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=path.name, suffix=".part",
+        delete=False,
+    ) as part:  # fmt: skip
+        part.write(text)
+    Path(part.name).replace(path)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from patton import __version__
 from patton.config import model_preset
 from patton.errors import ConfigError
 from patton.study.lifecycles import LifecycleTask
@@ -58,6 +59,9 @@ class Settings:
             if model not in LOADS:
                 accepted = "one of " + ", ".join(LOADS)
                 raise ConfigError("study", "model", model, accepted)
+        if len(set(self.models)) != len(self.models):
+            named = ",".join(self.models)
+            raise ConfigError("study", "models", named, "each model once")
         if not self.models:
             raise ConfigError("study", "models", "none", "one of " + ", ".join(LOADS))
         if self.steps < 1:
@@ -106,7 +110,12 @@ class Settings:
     def as_json(self) -> dict[str, Any]:
         """What is written beside the figures."""
         found = attrs.asdict(self)
-        found["source"] = {"name": self.source.label, "digest": self.source.digest}
+        found["version"] = __version__
+        found["source"] = {
+            "name": self.source.label,
+            "digest": self.source.digest,
+            "seed": self.source.seed,
+        }
         as_read: dict[str, Any] = json.loads(json.dumps(found))
         return as_read
 

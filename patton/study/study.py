@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from patton.errors import ConfigError, WorkloadError
+from patton.errors import ConfigError
 from patton.study.experiments import EXPERIMENTS
-from patton.study.results import Results, read_results
+from patton.study.results import FILE, Results, read_results
 from patton.study.settings import Settings
 from patton.study.work import Progress, Store, Workers, do
 
@@ -25,31 +25,42 @@ def run_study(
 
     folder: of `results.json`, in which figures of other experiments under the same
     settings stay, and of `tasks`, from which an interrupted study goes on. Raises
-    ConfigError for an unknown name, and what tasks raise.
+    ConfigError for an unknown name, a folder with results of other settings, and steps
+    too few to say anything; WorkloadError for a file of that name that is no result;
+    and what tasks raise.
     """
     for name in names:
         if name not in EXPERIMENTS:
             accepted = "one of " + ", ".join(EXPERIMENTS)
             raise ConfigError("study", "name", name, accepted)
-    chosen = [EXPERIMENTS[name] for name in names or EXPERIMENTS]
+    chosen = [EXPERIMENTS[name] for name in dict.fromkeys(names or EXPERIMENTS)]
+    known = _known(folder, settings)
     store = Store.in_folder(folder / TASKS_FOLDER)
     tasks = [task for experiment in chosen for task in experiment.tasks(settings)]
     results = do(tasks, store, workers, progress)
-    figures = [
-        figure
-        for experiment in chosen
-        for figure in experiment.figures(settings, results)
-    ]
-    merged = _known(folder, settings).merged(settings.as_json(), figures)
+    try:
+        figures = [
+            figure
+            for experiment in chosen
+            for figure in experiment.figures(settings, results)
+        ]
+    except ZeroDivisionError:
+        accepted = "more steps: in these too little happens to be compared"
+        raise ConfigError("study", "steps", settings.steps, accepted) from None
+    merged = known.merged(settings.as_json(), figures)
     merged.write(folder)
     return merged
 
 
 def _known(folder: Path, settings: Settings) -> Results:
-    """Figures of the folder that belong to the same settings."""
-    nothing = Results(settings.as_json(), ())
-    try:
-        known = read_results(folder)
-    except WorkloadError:
-        return nothing
-    return known if known.settings == settings.as_json() else nothing
+    """Figures that the folder has already. Raises ConfigError, WorkloadError."""
+    mine = settings.as_json()
+    if not (folder / FILE).exists():
+        return Results(mine, ())
+    known = read_results(folder)
+    if known.settings != mine:
+        names = mine.keys() | known.settings.keys()
+        other = [n for n in sorted(names) if known.settings.get(n) != mine.get(n)]
+        found = f"{folder}, whose results have another {', '.join(other)}"
+        raise ConfigError("study", "out", found, "another folder, or the same settings")
+    return known

@@ -6,11 +6,14 @@ goes on where it was, and one that asks for what another has done finds it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -37,18 +40,28 @@ class Store:
     def get(self, task: Task) -> Result | None:
         """What is known of a task; a damaged file is as good as none."""
         try:
-            found: Result = json.loads(self._path(task).read_text("utf-8"))["result"]
+            content = json.loads(self._path(task).read_text("utf-8"))
+            found: Result = content["result"]
+            whole = content["digest"] == _digest(content["task"], found)
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return found
+        return found if whole else None
 
     def put(self, task: Task, result: Result) -> None:
         """Keep a result, with the task beside it for people."""
-        content = {"task": described(task), "result": result}
+        # As it is read again: keys of objects as text.
+        about, result = json.loads(json.dumps([described(task), result]))
+        digest = _digest(about, result)
+        content = {"task": about, "result": result, "digest": digest}
         write_whole(self._path(task), json.dumps(content) + "\n")
 
     def _path(self, task: Task) -> Path:
         return self.folder / f"{type(task).__name__}-{key_of(task)}.json"
+
+
+def _digest(about: object, result: object) -> str:
+    content = json.dumps([about, result], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 @attrs.frozen
@@ -108,6 +121,9 @@ def _on_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Resu
             futures = {pool.submit(execute, task): task for task in tasks}
             for future in as_completed(futures):
                 yield futures[future], future.result()
+        except BrokenProcessPool:
+            accepted = "as many as this machine has memory for; what is done is kept"
+            raise ConfigError("study", "jobs", f"{jobs}, one died", accepted) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -115,8 +131,16 @@ def _on_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Resu
 
 def _on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[Task, Result]]:
     distributed = library("distributed", "cluster", "cluster")
-    with distributed.Client(address) as client:
+    with _client(distributed, address) as client:
         futures = client.map(execute, tasks, pure=False)
         task_of = dict(zip(futures, tasks, strict=True))
         for future in distributed.as_completed(futures):
             yield task_of[future], future.result()
+
+
+def _client(distributed: Any, address: str) -> Any:
+    try:
+        return distributed.Client(address)
+    except (OSError, ValueError) as error:
+        accepted = f"the address of a Dask scheduler that answers ({error})"
+        raise ConfigError("study", "cluster", address, accepted) from None

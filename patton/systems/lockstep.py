@@ -4,7 +4,8 @@ In a step each channel that has work left does one unit: it loads what the unit'
 lacks, clears a register, opens the row if it is not open, multiplies, returns the
 result. Neighbouring channels that do the same are one multicast command; whatever their
 queries, their registers are cleared and read together. The rule is the same for all
-systems: rows in order, in a row queries in order, all query heads of each in turn.
+systems but PATTON, which has orders of its own (`patton.generate.schedule`): rows in
+order, in a row queries in order, all query heads of each in turn.
 Channels that do the same rows for the same vectors stay together; one that has less to
 do in a row waits for the others.
 """

@@ -146,10 +146,14 @@ def row(
 
 
 def differences(rows: Mapping[str, Row]) -> list[Difference]:
-    """Where rows are not the paper's; a reason that is not known is empty."""
+    """Where rows are not the paper's; a reason that is not known is empty.
+
+    Systems that the paper's table does not have differ from nothing.
+    """
     return [
         Difference(title, column, here, paper, REASONS.get((title, column), ""))
         for title, found in rows.items()
+        if title in PAPER
         for column, here, paper in zip(Row._fields, found, PAPER[title], strict=True)
         if here != paper
     ]

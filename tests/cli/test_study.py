@@ -40,7 +40,7 @@ def test_run_may_be_left_out(patton: Patton, tmp_path: Path) -> None:
 
 
 def test_another_experiment_joins_the_results(patton: Patton, tmp_path: Path) -> None:
-    """Same settings, same folder; other settings begin anew."""
+    """Same settings, same folder; other settings are refused, and nothing is lost."""
     small = ("--models", "opt-6.7b", "--out", tmp_path)
     patton("study", "fragmentation", *small)
     patton("study", "schedules", *small)
@@ -50,8 +50,48 @@ def test_another_experiment_joins_the_results(patton: Patton, tmp_path: Path) ->
         return {figure["study"] for figure in figures}
 
     assert {"fragmentation", "schedules"} == studies()
-    patton("study", "fragmentation", *small, "--variant", "head")
-    assert {"fragmentation"} == studies()
+    other = patton("study", "fragmentation", *small, "--variant", "head")
+    assert 2 == other.exit_code
+    assert "whose results have another variant" in " ".join(other.output.split())
+    assert {"fragmentation", "schedules"} == studies()
+
+
+def test_a_file_of_the_same_name_is_left_alone(patton: Patton, tmp_path: Path) -> None:
+    """What is no result of a study is somebody's."""
+    (tmp_path / "results.json").write_text("mine")
+    result = patton("study", "fragmentation", "--out", tmp_path)
+
+    assert 2 == result.exit_code
+    assert "results.json" in result.output
+    assert "mine" == (tmp_path / "results.json").read_text()
+
+
+def test_an_experiment_named_twice_is_done_once(patton: Patton, tmp_path: Path) -> None:
+    """As often as it is named, its figures are there once."""
+    patton("study", "fragmentation", "fragmentation", "--out", tmp_path)
+    figures = json.loads((tmp_path / "results.json").read_text())["figures"]
+    assert len(figures) == len({json.dumps(figure) for figure in figures})
+
+
+def test_steps_that_say_nothing_are_refused(patton: Patton, tmp_path: Path) -> None:
+    """In one step nothing is generated, so that nothing can be compared."""
+    words = ("--models", "opt-6.7b", "--steps", 1, "--out", tmp_path)
+    result = patton("study", "comparison", *words)
+
+    assert 2 == result.exit_code
+    assert "steps is 1; accepted: more steps" in " ".join(result.output.split())
+
+
+def test_a_cluster_that_is_none_is_refused(patton: Patton, tmp_path: Path) -> None:
+    """With the address that was tried."""
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    words = ("--cluster", "nowhere", "--out", tmp_path)
+    result = patton("study", "fragmentation", *words)
+
+    assert 2 == result.exit_code
+    assert "cluster is 'nowhere'; accepted: the address of a Dask" in " ".join(
+        result.output.split()
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,6 +99,7 @@ def test_another_experiment_joins_the_results(patton: Patton, tmp_path: Path) ->
     [
         (["flight"], "name is 'flight'; accepted: one of kv-write-share"),
         (["--models", "gpt-9"], "model is 'gpt-9'; accepted: one of llama3-8b"),
+        (["--models", "opt-6.7b,opt-6.7b"], "accepted: each model once"),
         (["--steps", "0"], "steps is 0; accepted: at least 1"),
         (["--every", "5000"], "every is 5000; accepted: 1 to 3000"),
         (["--jobs", "0"], "jobs is 0; accepted: at least 1"),

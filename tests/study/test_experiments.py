@@ -103,7 +103,10 @@ def test_words_on_capacity_name_the_policies_that_they_are_about() -> None:
         Figure(capacity.NAME, capacity.MODEL, name, capacity.AT_PRESSURE, rate, "", 1.0)
         for name, rate in rates.items()
     ]
-    words = capacity.explain(found)[capacity.AT_PRESSURE]
+    live = Figure(
+        capacity.NAME, capacity.MODEL, capacity.REFERENCE, "live context", 8, ""
+    )
+    words = capacity.explain([*found, live])[capacity.AT_PRESSURE]
 
     assert f"hit {rates['16 packed, no adoption']:.1%} if none does" in words
     assert f"{rates['16 spread']:.1%} if some do" in words

@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the extra `study` is not installed")
 
+from patton.errors import WorkloadError
 from patton.study.experiments import EXPERIMENTS
 from patton.study.experiments.fragmentation import EXPERIMENT
 from patton.study.report import UNEXPLAINED, command_of, sections_of, write_report
@@ -105,6 +106,30 @@ def test_a_command_names_all_that_was_chosen() -> None:
         "--block-steps 10000 --every 100 --variant pin --host port-per-channel "
         "--models llama3-8b,qwen3-8b,opt-6.7b,qwen1.5-7b"
     ) == command_of("capacity", SETTINGS.as_json())
+
+
+def test_a_command_names_the_generators_seed_and_quotes_a_file() -> None:
+    """So that a shell does the same again."""
+    seeded = attrs.evolve(SETTINGS, source=Source(seed=5))
+    spaced = attrs.evolve(SETTINGS, source=Source("/a/my chats.jsonl", "abc"))
+
+    assert " --seed 5 " in command_of("capacity", seeded.as_json())
+    assert " --workload 'my chats.jsonl' " in command_of("capacity", spaced.as_json())
+
+
+def test_figures_that_are_not_whole_are_refused(tmp_path: Path) -> None:
+    """One of an experiment alone, or no settings."""
+    alone = Figure("capacity", "llama3-8b", "16 spread", "hit rate", 0.5, "fraction")
+    for results in (Results(SETTINGS.as_json(), (alone,)), Results({}, (alone,))):
+        with pytest.raises(WorkloadError, match="is missing; accepted: results that"):
+            write_report(results, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_version_is_that_which_measured(results: Results, tmp_path: Path) -> None:
+    """Whatever version reports."""
+    older = Results({**results.settings, "version": "0.0.7"}, results.figures)
+    assert "patton 0.0.7;" in write_report(older, tmp_path)[1].read_text()
 
 
 def test_what_deviates_is_explained_or_said_not_to_be(

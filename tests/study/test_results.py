@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import attrs
@@ -51,7 +52,22 @@ def test_new_figures_replace_those_of_their_study() -> None:
     assert Results({"steps": 4}, (TWO, newer)) == merged
 
 
-@pytest.mark.parametrize("content", [None, "[]", "{}", '{"figures": [{}]}', "\xff"])
+def one_figure(**changes: object) -> str:
+    """A file with one figure, of which something is changed."""
+    row = {**attrs.asdict(ONE), **changes}
+    return json.dumps({"settings": {}, "figures": [row]})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(None, "[]", "{}", '{"figures": [{}]}', "\xff"),
+        one_figure(value="1"),
+        one_figure(value=None),
+        one_figure(paper=True),
+        one_figure(unit=1),
+    ],
+)
 def test_what_is_no_result_is_refused(tmp_path: Path, content: str | None) -> None:
     """A missing file, too, by its name."""
     if content is not None:
@@ -67,6 +83,20 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
         write_whole(path, text)
 
     assert ["short"] == [file.read_text() for file in tmp_path.iterdir()]
+
+
+def test_writers_at_once_do_not_meet(tmp_path: Path) -> None:
+    """Each writes a file of its own, and the last one to end wins."""
+    path = tmp_path / "a.txt"
+
+    def write(text: str) -> None:
+        for _ in range(50):
+            write_whole(path, text)
+            assert path.read_text() in {"one" * 999, "two" * 999}
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, ("one" * 999, "two" * 999)))
+    assert [path] == list(tmp_path.iterdir())
 
 
 def test_numbers_for_people() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +89,14 @@ def test_a_damaged_result_is_computed_again(store: Store, tmp_path: Path) -> Non
     task = Counted(str(tmp_path), "one")
     do([task], store, Workers())
     (file,) = store.folder.iterdir()
-    for damage in (file.read_text()[:-9], "[]", "{}"):
+    whole = file.read_text()
+    other = whole.replace('"result": {', '"result": {"more": 1, ')
+    assert other != whole
+    for damage in (whole[:-9], "[]", "{}", '{"task": {}, "result": {}}', other):
         file.write_text(damage)
         do([task], store, Workers())
 
-    assert 4 == times_done(tmp_path, "one")
+    assert 6 == times_done(tmp_path, "one")
     assert json.loads(file.read_text())["task"]["name"] == "one"
 
 
@@ -132,6 +136,22 @@ def test_processes_give_what_one_process_gives(store: Store, tmp_path: Path) -> 
 
     assert CYCLES == [alone[task]["cycles"] for task in FRAGMENTS]
     assert alone == together
+
+
+@attrs.frozen
+class Dying:
+    """A task whose process dies, as one does for which there is no memory."""
+
+    name: str = "dying"
+
+    def execute(self) -> Result:
+        os._exit(1)
+
+
+def test_a_process_that_dies_is_told_of(store: Store) -> None:
+    """In words, and with what might help."""
+    with pytest.raises(ConfigError, match=r"jobs is '2, one died'; .* memory"):
+        do([Dying(), Dying("too")], store, Workers(jobs=2))
 
 
 def test_a_failing_process_is_told_of(store: Store) -> None:

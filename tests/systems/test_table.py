@@ -54,6 +54,12 @@ def test_values_in_one_row_would_be_written_well() -> None:
         assert 1.0 == measure(found, aim_gddr6(), OPT).value_activations
 
 
+def test_a_system_that_the_paper_does_not_have_differs_from_nothing() -> None:
+    """A tenth has a row of its own."""
+    (found,) = table1(["patton"]).values()
+    assert not differences({"Twin": found._replace(dynamic=False)})
+
+
 def test_a_difference_without_a_reason_is_seen() -> None:
     """A system that does not do what it did."""
     rows = table1(["patton"])

@@ -299,16 +299,19 @@ def _of_price(
     against: str,
     paper: float,
 ) -> str:
-    """The price of prefill's energy at which the paper's ratio follows."""
-    weighty = mean(_prefill_shares(values, models, cost, against)) >= 0.1
-    if cost == "latency" or not weighty:
+    """What prefill would have to cost for the paper's ratio."""
+    if mean(_prefill_shares(values, models, cost, against)) < 0.1:
         return ""
     scale = _fitting_price(values, models, cost, against, paper)
-    watts = A100_PCIE.watts
-    text = f" Prefill is priced at {watts:.0f} W, an upper bound; the paper measured it"
     if scale is None:
-        return f"{text}. No price of it would give the paper's ratio."
-    return f"{text}. With {scale * watts:.0f} W the ratio would be the paper's."
+        return f" No {cost} of prefill would give the paper's ratio."
+    if cost == "latency":
+        return f" It would be the paper's if prefill took {scale:.2f} times as long."
+    watts = A100_PCIE.watts
+    return (
+        f" Prefill is priced at {watts:.0f} W, the limit of the card, where the paper "
+        f"measured it; at {scale * watts:,.0f} W the ratio would be the paper's."
+    )
 
 
 def _fitting_price(
@@ -331,7 +334,7 @@ def _fitting_price(
             [cost_of(model, against) / cost_of(model, ours) for model in models]
         )
 
-    low, high = 0.0, 4.0
+    low, high = 0.0, 100.0
     if not ratio(low) < paper < ratio(high):
         return None
     for _ in range(40):
@@ -355,7 +358,11 @@ EXPERIMENT = Experiment(
     "Every system serves the same conversations under its own lifecycle. Latency and "
     "energy are of all layers per generated token: Key writes, Value writes (commits "
     "included), QK, SV (partial blocks included), reading cached blocks back for "
-    "prefill, and the prefill that only the runtime's misses make necessary. `patton` "
+    "prefill, and the prefill that only the runtime's misses make necessary. The paper "
+    "gives totals, so that which part differs from its own cannot be said; the reasons "
+    "list ours. The order of commands is the paper's for `patton`, which loads a query "
+    "again for each row of Keys; the other systems keep a query that is loaded, where "
+    "one query head has a Key head to itself, as `patton-best` does. `patton` "
     "is the paper's: pairs of 16, packed, no adoption, its order of commands. "
     f"`patton-best` has our best policy under pressure (`{capacity.BEST_POLICY}` of "
     "`capacity`) and the order of commands that is fastest.",

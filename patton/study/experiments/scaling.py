@@ -113,10 +113,13 @@ def plots(found: Sequence[Figure]) -> list[Plot]:
         elif figure.unit == "activations/layer":
             devices[figure.system] = figure.value
     captions = {
-        "context": "One request. Cycles of one layer, writes included.",
-        "requests": f"Requests of {BATCH_CONTEXT:,} tokens each.",
+        "context": "One request, in a step in which its block fills and is committed. "
+        "Cycles of one layer, writes included.",
+        "requests": f"Requests of {BATCH_CONTEXT:,} tokens each, in a step in which "
+        "all fill a block: commits are as many as there can be.",
         "modules": f"{len(MODULE_BATCH)} requests of {MODULE_BATCH[0]:,} tokens, the "
-        "Key-Value heads split over modules; the cycles are those of one.",
+        "Key-Value heads split over modules; the cycles are those of one. No block "
+        "fills in this step.",
     }
     names = {
         "context": "tokens of context",
