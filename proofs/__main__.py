@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -63,12 +64,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(
             f"no theorem's name has {options.only!r}; docs/assurance.md has all"
         )
+    if options.cross and find_spec("cvc5") is None:
+        parser.error("--cross needs cvc5: pip install -e '.[cross]'")
     say = _silent if options.json else _say
     begin = time.perf_counter()
     with _folder(options) as folder:
         effort = Effort(options.seeds, folder)
-        lemmas_hold = _lemma_table(effort, say)
         results = list(_theorem_table(chosen, effort, options.jobs, say))
+        # After them: what a solver has seen before changes how often it is asked.
+        lemmas_hold = _lemma_table(effort, say)
         agreed = not options.cross or _solvers_agree(folder, options, say)
     all_proved = lemmas_hold and all(result.status == "proved" for result in results)
     proved = bool(results) and all_proved and agreed

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from proofs.lemmas import LEMMAS
 from proofs.solver import Answer
 from proofs.swaps import swapped
 
+ROOT = Path(__file__).parents[2]
 ONE = ["--only", "key_comes_back", "--jobs", "1"]
 
 
@@ -80,6 +83,28 @@ def test_dumped_files_are_decided_again(tmp_path: Path) -> None:
         solver.from_string(text)
         assert text.startswith("; ")
         assert z3.unsat == solver.check()
+
+
+def test_the_command_counts_what_the_texts_say() -> None:
+    """The theorem whose ways depend most on what a solver has seen before."""
+    name = "geometries_are_accepted"
+    command = [sys.executable, "-m", "proofs", "--only", name, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    (found,) = json.loads(done.stdout)["theorems"]
+    said = json.loads((ROOT / "docs" / "assurance.json").read_text("utf-8"))
+    (expected,) = [t for t in said["theorems"] if t["name"] == name]
+
+    assert expected["obligations"] == found["obligations"]
+
+
+def test_a_second_solver_that_is_missing_is_named_before_anything_is_proved(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what brings it."""
+    monkeypatch.setattr("proofs.__main__.find_spec", lambda _: None)
+    with pytest.raises(SystemExit, match="2"):
+        main([*ONE, "--cross"])
+    assert "needs cvc5: pip install -e '.[cross]'" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(find_spec("cvc5") is None, reason="needs the extra cross")
