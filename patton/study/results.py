@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from math import exp, log
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, Final
+from uuid import uuid4
 
 import attrs
 
@@ -99,12 +99,12 @@ def write_whole(path: Path, text: str) -> None:
 
     Others may write the same file at once: the last one to end wins.
     """
-    with NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=path.name, suffix=".part",
-        delete=False,
-    ) as part:  # fmt: skip
-        part.write(text)
-    Path(part.name).replace(path)
+    part = path.with_name(f"{path.name}.{uuid4().hex}.part")
+    try:
+        part.write_text(text, "utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -85,6 +85,19 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     assert ["short"] == [file.read_text() for file in tmp_path.iterdir()]
 
 
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    """And nothing beside it; who may read it is as with any file."""
+    path, other = tmp_path / "a.txt", tmp_path / "b.txt"
+    write_whole(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "\ud800")
+
+    assert [path] == list(tmp_path.iterdir())
+    assert "old" == path.read_text()
+    other.write_text("plain")
+    assert other.stat().st_mode == path.stat().st_mode
+
+
 def test_writers_at_once_do_not_meet(tmp_path: Path) -> None:
     """Each writes a file of its own, and the last one to end wins."""
     path = tmp_path / "a.txt"
