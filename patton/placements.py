@@ -256,7 +256,7 @@ class Placements:
         if self.written[block] < self.layout.block_tokens:
             self.owed.append((request, block))
         if not self.references[block]:
-            self.pool.reference(self.granule[block] // self.pool.blocks_per_pair)
+            self.pool.reference(self.pair_of(block))
         self.references[block] += 1
         if self.sealed[block] == NEVER:
             self._seal(block)

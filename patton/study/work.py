@@ -47,13 +47,16 @@ class Store:
             return None
         return found if whole else None
 
-    def put(self, task: Task, result: Result) -> None:
-        """Keep a result, with the task beside it for people."""
-        # As it is read again: keys of objects as text.
-        about, result = json.loads(json.dumps([described(task), result]))
-        digest = _digest(about, result)
-        content = {"task": about, "result": result, "digest": digest}
+    def put(self, task: Task, result: Result) -> Result:
+        """Keep a result, with the task beside it for people; as it is read next time.
+
+        That is with floats as they are and keys of objects as text.
+        """
+        about, as_read = json.loads(json.dumps([described(task), result]))
+        digest = _digest(about, as_read)
+        content = {"task": about, "result": as_read, "digest": digest}
         write_whole(self._path(task), json.dumps(content) + "\n")
+        return dict(as_read)
 
     def _path(self, task: Task) -> Path:
         return self.folder / f"{type(task).__name__}-{key_of(task)}.json"
@@ -105,9 +108,7 @@ def do(
     if progress is not None:
         progress(len(found), len(wanted))
     for task, result in workers.results(missing):
-        # As it will be read next time: floats as they are, keys of objects as text.
-        store.put(task, result)
-        found[task] = json.loads(json.dumps(result))
+        found[task] = store.put(task, result)
         if progress is not None:
             progress(len(found), len(wanted))
     return found

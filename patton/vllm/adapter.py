@@ -17,7 +17,7 @@ import attrs
 
 from patton.errors import OutOfPairsError, SchedulerOutputError
 from patton.steps import Request
-from patton.vllm.lifecycle import Confirms, Event, Lifecycle, Writes
+from patton.vllm.lifecycle import Confirms, Drafts, Event, Lifecycle, Writes
 from patton.vllm.outputs import NULL_BLOCK, Granted, Observed, granted, observe
 from patton.vllm.watch import Unsaid
 
@@ -110,9 +110,7 @@ class Adapter:
 
     # --- tokens -------------------------------------------------------------------
 
-    def _tokens(
-        self, observed: Observed
-    ) -> tuple[Writes, Confirms, dict[Request, int]]:
+    def _tokens(self, observed: Observed) -> tuple[Writes, Confirms, Drafts]:
         """What the step writes, and what it confirms before; positions as in tables."""
         spans: Writes = observed.spans
         if leading := self.lifecycle.leading:

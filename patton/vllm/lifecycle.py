@@ -71,10 +71,10 @@ class Lifecycle:
     """The one door to the scheduler's runtime.
 
     It has no Commit Zone, since where a block lies does not depend on slots; those are
-    the workers' business. live: the block pool, None where outputs are
-    replayed without one. leading: blocks that a request had given up before it was
-    admitted, which its table leaves out. withdrawn: blocks taken out of vLLM's cache
-    because their tokens were dropped.
+    the workers' business. live: the block pool, None where outputs are replayed without
+    one. leading: blocks that a request had given up before it was admitted, which its
+    table leaves out. withdrawn: blocks taken out of vLLM's cache because their tokens
+    were dropped.
     """
 
     _runtime: Runtime
